@@ -1,0 +1,32 @@
+//! The one gRPC set-up of all roles: what every call passes on its way in, how a handler answers, and how pods call each
+//! other.
+
+mod border;
+mod client;
+mod server;
+mod status;
+
+pub use client::{Attach, Channel, connect};
+pub use server::{Config, Server};
+pub use status::{from_status, into_status};
+use tonic::{Request, Response, Status};
+
+use crate::{Error, Reason, token::Caller};
+use proto::access::Access;
+
+/// Answers a unary call: the method's rule first, then the work, then its error as a status. Every handler goes through
+/// here, and a request without a rule does not compile.
+pub async fn answer<Q, A, F>(request: Request<Q>, work: impl FnOnce(Q) -> F) -> Result<Response<A>, Status>
+where
+    Q: Access,
+    F: Future<Output = Result<A, Error>>,
+{
+    let (_, extensions, wire) = request.into_parts();
+    let caller = extensions.get::<Caller>().ok_or_else(|| into_status(&missing_token()))?;
+    caller.may(&wire).map_err(|error| into_status(&error))?;
+    work(wire).await.map(Response::new).map_err(|error| into_status(&error))
+}
+
+fn missing_token() -> Error {
+    Error::new(Reason::TokenMissing, "the call has no token: send the metadata authorization: Bearer TOKEN")
+}

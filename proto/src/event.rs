@@ -1,0 +1,88 @@
+//! The events' names: which topic an event goes to, under which key, and how its type is written.
+
+use crate::freshet::event::v1::{Envelope, envelope::Payload};
+
+/// A topic of the event log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Topic {
+    /// Accounts and sessions, by person.
+    Users,
+    /// Who follows whom, by follower.
+    Graph,
+    /// Posts, by author.
+    Posts,
+    /// Likes, by post.
+    Likes,
+}
+
+impl Topic {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Users, Self::Graph, Self::Posts, Self::Likes];
+
+    /// The name in the event log.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Users => "users",
+            Self::Graph => "graph",
+            Self::Posts => "posts",
+            Self::Likes => "likes",
+        }
+    }
+
+    /// The topic with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.name() == name)
+    }
+}
+
+impl Payload {
+    /// How the type is written in envelopes, outbox rows and headers.
+    #[must_use]
+    pub const fn type_name(&self) -> &'static str {
+        match self {
+            Self::UserCreated(_) => "user.created",
+            Self::Followed(_) => "graph.followed",
+            Self::PostCreated(_) => "post.created",
+            Self::Liked(_) => "post.liked",
+        }
+    }
+
+    /// The topic that carries it.
+    #[must_use]
+    pub const fn topic(&self) -> Topic {
+        match self {
+            Self::UserCreated(_) => Topic::Users,
+            Self::Followed(_) => Topic::Graph,
+            Self::PostCreated(_) => Topic::Posts,
+            Self::Liked(_) => Topic::Likes,
+        }
+    }
+
+    /// The key: order is kept among the events that share one.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        match self {
+            Self::UserCreated(event) => &event.user_id,
+            Self::Followed(event) => &event.follower_id,
+            Self::PostCreated(event) => &event.author_id,
+            Self::Liked(event) => &event.post_id,
+        }
+    }
+}
+
+impl Envelope {
+    /// The envelope of a change.
+    #[must_use]
+    pub fn new(event_id: crate::EventId, occurred_at_ms: i64, version: i64, payload: Payload) -> Self {
+        Self {
+            event_id: event_id.to_string(),
+            r#type: payload.type_name().to_owned(),
+            key: payload.key().to_owned(),
+            occurred_at: Some(crate::timestamp(occurred_at_ms)),
+            version,
+            payload: Some(payload),
+        }
+    }
+}
