@@ -1,0 +1,19 @@
+//! The archive: wide rows for reading at scale, made from events. Embedded, it is the ledger's own tables.
+
+mod embedded;
+
+use async_trait::async_trait;
+pub use embedded::InLedger;
+use proto::{PostId, UserId};
+
+use crate::{Error, ledger::Post};
+
+/// Every author's posts, to the oldest.
+#[async_trait]
+pub trait PostsByAuthor: Send + Sync {
+    /// Adds a post that the ledger has. Adding twice, or late, changes nothing.
+    async fn add(&self, post: &Post, version: i64) -> Result<(), Error>;
+
+    /// An author's posts with ids below `below`, newest first.
+    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<Post>, Error>;
+}

@@ -1,0 +1,70 @@
+//! What a store can answer instead of data.
+
+use std::fmt;
+
+use chassis::Reason;
+
+/// What a row is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entity {
+    /// A person.
+    User,
+    /// A post.
+    Post,
+}
+
+/// Why a store did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The row that the change is about is not there.
+    #[error("there is no such {0}")]
+    NotFound(Entity),
+    /// The handle belongs to someone already.
+    #[error("the handle is taken")]
+    HandleTaken,
+    /// The store does not answer now; nothing says that it will not later.
+    #[error("{store} is not available: {cause}")]
+    Unavailable {
+        /// Which store.
+        store: &'static str,
+        /// What it said.
+        cause: String,
+    },
+    /// The store answered what it never should: a fault of ours, or damaged data.
+    #[error("{store} failed: {cause}")]
+    Fault {
+        /// Which store.
+        store: &'static str,
+        /// What it said.
+        cause: String,
+    },
+}
+
+impl fmt::Display for Entity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::User => "user",
+            Self::Post => "post",
+        })
+    }
+}
+
+impl From<Error> for chassis::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NotFound(Entity::User) => Self::new(Reason::UserNotFound, error.to_string()),
+            Error::NotFound(Entity::Post) => Self::new(Reason::PostNotFound, error.to_string()),
+            Error::HandleTaken => Self::new(Reason::HandleTaken, error.to_string()),
+            Error::Unavailable { store, ref cause } => {
+                tracing::warn!(store, "{store} is not available: {cause}");
+                Self::new(Reason::Unavailable, format!("{store} does not answer at the moment; try again"))
+            }
+            Error::Fault { .. } => Self::internal(error),
+        }
+    }
+}
+
+/// A stored value that cannot be what it claims to be.
+pub(crate) fn damaged(store: &'static str, what: impl fmt::Display) -> Error {
+    Error::Fault { store, cause: format!("damaged data: {what}") }
+}

@@ -1,0 +1,62 @@
+//! The event log: every event in order a partition, kept for a while, read by groups of consumers, each at its own pace.
+
+mod sqlite;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proto::event::Topic;
+pub use sqlite::SqliteLog;
+
+use crate::{Error, Shard};
+
+/// An event as the log carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Where it goes.
+    pub topic: Topic,
+    /// Its lane: the outbox shard that it came from.
+    pub partition: Shard,
+    /// Order is kept a key.
+    pub key: String,
+    /// The event's type.
+    pub kind: String,
+    /// The encoded envelope.
+    pub payload: Bytes,
+    /// The call that caused it.
+    pub traceparent: String,
+    /// The epoch of the lease under which it was published.
+    pub epoch: i64,
+}
+
+/// An event as a consumer gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The event.
+    pub record: Record,
+    /// Its place in its partition: it rises.
+    pub position: i64,
+}
+
+/// Where events are written and read.
+#[async_trait]
+pub trait EventLog: Send + Sync {
+    /// Appends events. When it answers, they will not be lost.
+    async fn append(&self, records: Vec<Record>) -> Result<(), Error>;
+
+    /// Joins a group of consumers that divide the partitions among them. Dropping the consumer leaves the group.
+    async fn join(&self, group: &'static str, topics: &[Topic]) -> Result<Box<dyn Consumer>, Error>;
+}
+
+/// A member of a group.
+#[async_trait]
+pub trait Consumer: Send {
+    /// The next events of the partitions that are this member's, in order a partition. Waits until there are some.
+    async fn next(&mut self) -> Result<Vec<Received>, Error>;
+
+    /// Says that all that `next` gave is done: the group will not be given it again. What is not said in time, because the
+    /// process died or another member took over, is given again.
+    async fn commit(&mut self) -> Result<(), Error>;
+
+    /// Puts an event that can never be applied aside, whole, with the reason.
+    async fn bury(&mut self, event: &Received, error: &str) -> Result<(), Error>;
+}

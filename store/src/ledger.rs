@@ -1,0 +1,217 @@
+//! The ledger: the truth, in SQL. A method that changes something is one transaction, and takes the event that is written
+//! with it, so that nobody can forget it.
+
+mod sqlite;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chassis::id::Grant;
+use proto::{EventId, PostId, UserId, event::Topic, freshet::event::v1::envelope::Payload};
+pub use sqlite::Sqlite;
+pub(crate) use sqlite::{COLUMNS as SQLITE_POST_COLUMNS, failed as sqlite_failed, post as sqlite_post};
+use tokio::sync::watch;
+
+use crate::{Error, Shard};
+
+/// The event of a change: its id, and how its payload is made from the row as it was written. A call that changes nothing
+/// writes no event.
+pub struct Event<'a, Row> {
+    /// Minted beforehand.
+    pub id: EventId,
+    /// Makes the payload from the row as it was written.
+    pub compose: &'a (dyn Fn(&Row) -> Payload + Send + Sync),
+}
+
+/// A person's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Who.
+    pub id: UserId,
+    /// The unique name, in small letters.
+    pub handle: String,
+    /// What is shown.
+    pub display_name: String,
+    /// When the account was made.
+    pub created_at_ms: i64,
+}
+
+/// A person who signs up.
+#[derive(Clone, Debug)]
+pub struct NewAccount {
+    /// Who.
+    pub id: UserId,
+    /// The unique name, in small letters.
+    pub handle: String,
+    /// What is shown.
+    pub display_name: String,
+    /// The argon2id hash of the password.
+    pub password_hash: String,
+}
+
+/// A post's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Post {
+    /// Which.
+    pub id: PostId,
+    /// Who wrote it.
+    pub author: UserId,
+    /// What it says.
+    pub text: String,
+    /// When it was written.
+    pub created_at_ms: i64,
+    /// How many like it.
+    pub likes: Likes,
+}
+
+/// A post that is being written.
+#[derive(Clone, Debug)]
+pub struct NewPost {
+    /// Which.
+    pub id: PostId,
+    /// Who writes it.
+    pub author: UserId,
+    /// What it says.
+    pub text: String,
+}
+
+/// How many people like a post, and the version of that number: of two, the higher version is the newer truth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Likes {
+    /// How many.
+    pub count: i64,
+    /// Since when, as a version.
+    pub version: i64,
+}
+
+/// People.
+#[async_trait]
+pub trait Accounts: Send + Sync {
+    /// Makes an account. [`Error::HandleTaken`] when the handle is someone's.
+    async fn create(&self, account: NewAccount, event: Event<'_, Account>) -> Result<Account, Error>;
+
+    /// The person and the password's hash, for a sign-in.
+    async fn credentials(&self, handle: &str) -> Result<Option<(Account, String)>, Error>;
+}
+
+/// Who follows whom.
+#[async_trait]
+pub trait Graph: Send + Sync {
+    /// Makes one follow the other. False when it was so already.
+    async fn follow(&self, follower: UserId, followee: UserId, event: Event<'_, ()>) -> Result<bool, Error>;
+
+    /// The people whom a reader follows.
+    async fn followees(&self, reader: UserId) -> Result<Vec<UserId>, Error>;
+
+    /// A chunk of an author's followers, in order of their ids.
+    async fn followers(&self, author: UserId, after: Option<UserId>, limit: u32) -> Result<Vec<UserId>, Error>;
+}
+
+/// Posts and their likes.
+#[async_trait]
+pub trait Posts: Send + Sync {
+    /// Writes a post.
+    async fn create(&self, post: NewPost, event: Event<'_, Post>) -> Result<Post, Error>;
+
+    /// The posts with these ids, in no order; unknown ids are left out.
+    async fn batch(&self, ids: &[PostId]) -> Result<Vec<Post>, Error>;
+
+    /// Makes a person like a post, once. The number is exact.
+    async fn like(&self, user: UserId, post: PostId, event: Event<'_, Likes>) -> Result<Likes, Error>;
+
+    /// The liked posts with ids in `from..until`, in order, a page at a time.
+    async fn liked_between(&self, from: i64, until: i64, limit: u32) -> Result<Vec<(PostId, Likes)>, Error>;
+}
+
+/// An event that waits to be published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxRow {
+    /// The row.
+    pub id: i64,
+    /// Where it goes.
+    pub topic: Topic,
+    /// Order is kept a key.
+    pub key: String,
+    /// The event's type.
+    pub kind: String,
+    /// The encoded envelope.
+    pub payload: Bytes,
+    /// The call that caused it.
+    pub traceparent: String,
+}
+
+/// Events that are committed and not yet published.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// The shard's oldest rows, in order. Always from the first: rows surface in the order of commits, not of ids.
+    async fn oldest(&self, shard: Shard, limit: u32) -> Result<Vec<OutboxRow>, Error>;
+
+    /// Takes published rows away, if the lease still stands. False, and nothing is taken away, when it does not.
+    async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error>;
+
+    /// How many rows wait.
+    async fn backlog(&self) -> Result<u64, Error>;
+
+    /// Changes whenever rows were committed.
+    fn wakeups(&self) -> watch::Receiver<u64>;
+}
+
+/// The right to publish a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Which shard.
+    pub shard: Shard,
+    /// Whose it is.
+    pub owner: String,
+    /// Higher than every earlier owner's.
+    pub epoch: i64,
+}
+
+/// Who may publish which shard, by the ledger's clock.
+#[async_trait]
+pub trait ShardLeases: Send + Sync {
+    /// Takes the shards that nobody holds, and renews those that this owner holds. What is left of its earlier leases and not
+    /// in the answer is lost.
+    async fn claim(&self, owner: &str, ttl: std::time::Duration) -> Result<Vec<Lease>, Error>;
+
+    /// Gives up what this owner holds.
+    async fn release(&self, owner: &str) -> Result<(), Error>;
+}
+
+/// A leased writer number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriterLease {
+    /// What may be minted under it.
+    pub grant: Grant,
+    /// Higher than every earlier owner's of this number.
+    pub epoch: i64,
+    /// The ledger's clock when it was given, in milliseconds since 1970.
+    pub ledger_unix_ms: i64,
+}
+
+/// The numbers under which ids are minted.
+#[async_trait]
+pub trait WriterNumbers: Send + Sync {
+    /// Takes a number that nobody holds.
+    async fn claim(&self, owner: &str, terms: WriterTerms) -> Result<WriterLease, Error>;
+
+    /// Renews it and raises its ceiling. `None` when it was lost.
+    async fn renew(
+        &self,
+        owner: &str,
+        lease: &WriterLease,
+        untouched_unix_ms: i64,
+        terms: WriterTerms,
+    ) -> Result<Option<WriterLease>, Error>;
+
+    /// Gives it up: the next owner may begin where this one stopped.
+    async fn release(&self, owner: &str, lease: &WriterLease, untouched_unix_ms: i64) -> Result<(), Error>;
+}
+
+/// For how long a writer number is given.
+#[derive(Clone, Copy, Debug)]
+pub struct WriterTerms {
+    /// How long the lease stands without renewal.
+    pub ttl: std::time::Duration,
+    /// How far past the ledger's clock ids may be minted.
+    pub window: std::time::Duration,
+}

@@ -1,0 +1,94 @@
+//! The sets of an embedded set-up, in the process. They are empty at the start, as after a lost Redis, and are built by the
+//! same rebuild.
+
+mod connections;
+mod homes;
+mod hot;
+mod sorted_set;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use chassis::{Clock, Random};
+use proto::UserId;
+use sorted_set::SortedSet;
+use tokio::sync::Notify;
+
+use super::{Connection, Entry, PodMessage, PodName, RECENT_MEMBERS_MAX, Recents, Session, SessionHash, Sessions};
+use crate::Error;
+
+/// All sets, in the process.
+pub struct Memory {
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    state: Mutex<State>,
+    /// Rung whenever a pod is told something.
+    told: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    homes: HashMap<UserId, homes::Home>,
+    recents: HashMap<UserId, SortedSet>,
+    sessions: HashMap<SessionHash, Session>,
+    /// By reader, then by connection; with the time when each runs out.
+    connections: HashMap<UserId, HashMap<String, (Connection, i64)>>,
+    pods: BTreeMap<PodName, connections::Told>,
+    hot: BTreeMap<String, hot::Day>,
+}
+
+impl Memory {
+    /// Empty sets.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>, random: Arc<dyn Random>) -> Self {
+        Self { clock, random, state: Mutex::default(), told: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No operation leaves the state half changed when it panics: each one is a few inserts.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Recents for Memory {
+    async fn push(&self, entry: Entry) -> Result<(), Error> {
+        let mut state = self.state();
+        let recent = state.recents.entry(entry.author).or_default();
+        recent.add(entry.score(), &entry.member());
+        while recent.len() > RECENT_MEMBERS_MAX {
+            recent.pop_last();
+        }
+        Ok(())
+    }
+
+    async fn newest(&self, author: UserId, limit: usize) -> Result<Vec<Entry>, Error> {
+        let state = self.state();
+        let members = state.recents.get(&author).map(SortedSet::members).into_iter().flatten();
+        members.take(limit).map(Entry::from_member).collect()
+    }
+}
+
+#[async_trait]
+impl Sessions for Memory {
+    async fn open(&self, hash: SessionHash, session: Session) -> Result<(), Error> {
+        let now = self.clock.unix_ms();
+        let mut state = self.state();
+        state.sessions.retain(|_, session| session.expires_at_ms > now);
+        state.sessions.insert(hash, session);
+        Ok(())
+    }
+
+    async fn find(&self, hash: SessionHash) -> Result<Option<Session>, Error> {
+        let now = self.clock.unix_ms();
+        Ok(self.state().sessions.get(&hash).filter(|session| session.expires_at_ms > now).cloned())
+    }
+
+    async fn end(&self, hash: SessionHash) -> Result<(), Error> {
+        self.state().sessions.remove(&hash);
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! Home timelines in the process, by the same rules as in Redis.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use proto::{EntryId, UserId};
+
+use super::{Memory, SortedSet};
+use crate::{
+    Error,
+    sets::{
+        Build, BuildToken, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page, PodName,
+        entry::{Sentinel, State},
+    },
+};
+
+/// A builder that has not ended its build by then is taken for dead.
+const BUILD_MS_MAX: i64 = 5_000;
+
+/// A reader's home: entries, and the sentinel as the last member.
+pub(super) struct Home {
+    set: SortedSet,
+    build_began_ms: i64,
+}
+
+impl Home {
+    fn building(token: BuildToken, now_ms: i64) -> Self {
+        let mut home = Self { set: SortedSet::default(), build_began_ms: now_ms };
+        home.vouch(Sentinel { state: State::Building, token, coverage: Coverage::TO_THE_BEGINNING });
+        home
+    }
+
+    fn sentinel(&self) -> Result<Sentinel, Error> {
+        let last = self.set.last().unwrap_or_default();
+        Sentinel::from_member(last)?.ok_or_else(|| crate::error::damaged("the sets", "a home without a sentinel"))
+    }
+
+    fn vouch(&mut self, sentinel: Sentinel) {
+        if matches!(self.set.last().map(Sentinel::from_member), Some(Ok(Some(_)))) {
+            self.set.pop_last();
+        }
+        self.set.add(Sentinel::SCORE, &sentinel.member());
+    }
+
+    /// Adds an entry, unless it lies below the coverage: there, pages come from the archive. A full home is cut first, and
+    /// its coverage rises with the cut.
+    fn add(&mut self, entry: Entry) -> Result<(), Error> {
+        let mut sentinel = self.sentinel()?;
+        if !sentinel.coverage.includes(entry.id) {
+            return Ok(());
+        }
+        if self.set.len() >= HOME_MEMBERS_MAX {
+            self.set.pop_last();
+            while self.set.len() >= HOME_MEMBERS_KEPT {
+                self.set.pop_last();
+            }
+            let lowest = Entry::from_member(self.set.last().unwrap_or_default())?;
+            sentinel.coverage = sentinel.coverage.max(Coverage::down_to(lowest.id));
+            self.set.add(Sentinel::SCORE, &sentinel.member());
+        }
+        if sentinel.coverage.includes(entry.id) {
+            self.set.add(entry.score(), &entry.member());
+        }
+        Ok(())
+    }
+
+    /// Raises the coverage; it never falls, because what lies below may be missing.
+    fn raise(&mut self, coverage: Coverage, state: Option<State>) -> Result<(), Error> {
+        let before = self.sentinel()?;
+        let coverage = before.coverage.max(coverage);
+        self.vouch(Sentinel { state: state.unwrap_or(before.state), token: before.token, coverage });
+        Ok(())
+    }
+
+    fn merge(&mut self, entries: &[Entry], complete_to: Coverage, state: Option<State>) -> Result<(), Error> {
+        self.raise(complete_to, state)?;
+        entries.iter().try_for_each(|entry| self.add(*entry))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Result<Entry, Error>> {
+        self.set.members().take(self.set.len() - 1).map(Entry::from_member)
+    }
+}
+
+#[async_trait]
+impl HomeTimelines for Memory {
+    async fn push(
+        &self,
+        readers: &[UserId],
+        entry: Entry,
+        not_after_unix_ms: i64,
+    ) -> Result<BTreeMap<PodName, Vec<UserId>>, Error> {
+        let now = self.clock.unix_ms();
+        if now > not_after_unix_ms {
+            let cause = "the event was fetched too long ago to be applied now".to_owned();
+            return Err(Error::Unavailable { store: "the sets", cause });
+        }
+        let mut state = self.state();
+        let mut online: BTreeMap<PodName, Vec<UserId>> = BTreeMap::new();
+        for reader in readers {
+            if let Some(home) = state.homes.get_mut(reader) {
+                home.add(entry)?;
+            }
+            let live = state.connections.get(reader).into_iter().flat_map(|held| held.values());
+            for (connection, _) in live.filter(|(_, expires_ms)| *expires_ms > now) {
+                let told = online.entry(connection.pod.clone()).or_default();
+                // A reader's connections on one pod are told once: the pod knows them all.
+                if told.last() != Some(reader) {
+                    told.push(*reader);
+                }
+            }
+        }
+        Ok(online)
+    }
+
+    async fn merge(&self, reader: UserId, entries: &[Entry], complete_to: Coverage) -> Result<(), Error> {
+        self.state().homes.get_mut(&reader).map_or(Ok(()), |home| home.merge(entries, complete_to, None))
+    }
+
+    async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error> {
+        self.state().homes.get(&reader).map(|home| home.sentinel().map(|sentinel| sentinel.coverage)).transpose()
+    }
+
+    async fn page(&self, reader: UserId, below: Option<EntryId>, limit: usize) -> Result<Option<Page>, Error> {
+        let state = self.state();
+        let Some(home) = state.homes.get(&reader) else { return Ok(None) };
+        let sentinel = home.sentinel()?;
+        if sentinel.state == State::Building {
+            return Ok(None);
+        }
+        let wanted = |entry: &Result<Entry, Error>| {
+            entry.as_ref().map_or(true, |entry| {
+                below.is_none_or(|below| entry.id < below) && sentinel.coverage.includes(entry.id)
+            })
+        };
+        let entries = home.entries().filter(wanted).take(limit).collect::<Result<_, _>>()?;
+        Ok(Some(Page { entries, coverage: sentinel.coverage }))
+    }
+
+    async fn begin_build(&self, reader: UserId) -> Result<Build, Error> {
+        let now = self.clock.unix_ms();
+        let token = BuildToken(self.random.number());
+        let mut state = self.state();
+        if let Some(home) = state.homes.get(&reader) {
+            match home.sentinel()?.state {
+                State::Complete => return Ok(Build::Done),
+                State::Building if now - home.build_began_ms < BUILD_MS_MAX => return Ok(Build::Theirs),
+                State::Building => {}
+            }
+        }
+        state.homes.insert(reader, Home::building(token, now));
+        Ok(Build::Mine(token))
+    }
+
+    async fn finish_build(
+        &self,
+        reader: UserId,
+        token: BuildToken,
+        entries: &[Entry],
+        complete_to: Coverage,
+    ) -> Result<bool, Error> {
+        let mut state = self.state();
+        let Some(home) = state.homes.get_mut(&reader) else { return Ok(false) };
+        if home.sentinel()?.token != token {
+            return Ok(false);
+        }
+        home.merge(entries, complete_to, Some(State::Complete))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,55 @@
+//! Hot lists in the process.
+
+use std::{cmp::Reverse, collections::HashMap};
+
+use async_trait::async_trait;
+use proto::PostId;
+
+use super::Memory;
+use crate::{
+    Error,
+    ledger::Likes,
+    sets::{Hot, HotLists},
+};
+
+const DAYS_KEPT: usize = 7;
+
+/// A day's list.
+#[derive(Default)]
+pub(super) struct Day {
+    complete: bool,
+    posts: HashMap<PostId, (i64, Likes)>,
+}
+
+#[async_trait]
+impl HotLists for Memory {
+    async fn is_complete(&self, day: &str) -> Result<bool, Error> {
+        Ok(self.state().hot.get(day).is_some_and(|day| day.complete))
+    }
+
+    async fn set_complete(&self, day: &str) -> Result<(), Error> {
+        self.state().hot.entry(day.to_owned()).or_default().complete = true;
+        Ok(())
+    }
+
+    async fn record(&self, day: &str, post: PostId, likes: Likes, score: i64) -> Result<(), Error> {
+        let mut state = self.state();
+        let posts = &mut state.hot.entry(day.to_owned()).or_default().posts;
+        if posts.get(&post).is_none_or(|(_, known)| known.version < likes.version) {
+            posts.insert(post, (score, likes));
+        }
+        while state.hot.len() > DAYS_KEPT {
+            state.hot.pop_first();
+        }
+        Ok(())
+    }
+
+    async fn top(&self, day: &str, limit: usize) -> Result<Vec<Hot>, Error> {
+        let state = self.state();
+        let posts = state.hot.get(day).map(|day| &day.posts).into_iter().flatten();
+        let mut hot: Vec<_> = posts.map(|(post, (score, _))| Hot { post: *post, score: *score }).collect();
+        hot.sort_unstable_by_key(|hot| Reverse((hot.score, hot.post)));
+        hot.truncate(limit);
+        Ok(hot)
+    }
+}
