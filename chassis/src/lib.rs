@@ -12,6 +12,7 @@ pub mod grpc;
 pub mod health;
 pub mod id;
 pub mod metrics;
+pub mod page;
 pub mod pod;
 pub mod random;
 pub mod tasks;

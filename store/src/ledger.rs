@@ -89,6 +89,9 @@ pub trait Accounts: Send + Sync {
     /// Makes an account. [`Error::HandleTaken`] when the handle is someone's.
     async fn create(&self, account: NewAccount, event: Event<'_, Account>) -> Result<Account, Error>;
 
+    /// Whether there is such a person.
+    async fn exists(&self, user: UserId) -> Result<bool, Error>;
+
     /// The person and the password's hash, for a sign-in.
     async fn credentials(&self, handle: &str) -> Result<Option<(Account, String)>, Error>;
 }
@@ -147,6 +150,9 @@ pub trait Outbox: Send + Sync {
 
     /// Takes published rows away, if the lease still stands. False, and nothing is taken away, when it does not.
     async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error>;
+
+    /// The shards in which rows wait.
+    async fn waiting(&self) -> Result<Vec<Shard>, Error>;
 
     /// How many rows wait.
     async fn backlog(&self) -> Result<u64, Error>;

@@ -11,6 +11,7 @@ use bytes::Bytes;
 pub use entry::{Coverage, Entry};
 pub use memory::Memory;
 use proto::{EntryId, PostId, UserId};
+use sha2::{Digest as _, Sha256};
 
 use crate::{Error, ledger::Likes};
 
@@ -108,7 +109,15 @@ pub struct Session {
 
 /// The hash of a session's secret: the secret itself is stored nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SessionHash(pub [u8; 32]);
+pub struct SessionHash([u8; 32]);
+
+impl SessionHash {
+    /// The hash of a secret.
+    #[must_use]
+    pub fn of(secret: &str) -> Self {
+        Self(Sha256::digest(secret).into())
+    }
+}
 
 /// Who is signed in.
 #[async_trait]

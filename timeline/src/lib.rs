@@ -1,1 +1,59 @@
+//! The timeline role: people, posts and timelines over gRPC. It writes the ledger, and reads the sets and the archive.
 
+mod home;
+mod people;
+mod posts;
+
+use std::sync::Arc;
+
+use chassis::{Clock, Pod, Random, config::Keys, grpc, token::Keyring};
+use store::Stores;
+use tokio::net::TcpListener;
+
+/// The role's own settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    people: people::Config,
+}
+
+impl Config {
+    /// Reads the keys `people.*`.
+    pub fn read(keys: &mut Keys) -> Self {
+        Self { people: people::Config::read(keys) }
+    }
+}
+
+/// What the role runs on.
+pub struct Parts {
+    /// Where it runs.
+    pub pod: Pod,
+    /// Where data lives.
+    pub stores: Stores,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// The keys of internal tokens.
+    pub keyring: Keyring,
+    /// The limits of the gRPC server.
+    pub grpc: grpc::Config,
+    /// The role's own settings.
+    pub config: Config,
+}
+
+/// Starts the role on a listener. It is ready when this returns, and runs until its pod drains.
+pub async fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> {
+    let Parts { pod, stores, clock, random, keyring, grpc, config } = parts;
+    let ids = store::writer::keep(&pod, stores.writer_numbers.clone(), clock.clone()).await?;
+    let people = people::People::new(&stores, ids.clone(), clock, random, config.people)?;
+    let posts = posts::Posts::new(&stores, ids);
+    let homes = home::Homes::new(&stores);
+    grpc::Server::default()
+        .with(people::grpc::service(people))
+        .with(posts::grpc::service(posts))
+        .with(home::grpc::service(homes))
+        .spawn(&pod, &grpc, keyring, listener)
+        .map_err(chassis::Error::internal)?;
+    pod.health.set_ready(true);
+    Ok(())
+}

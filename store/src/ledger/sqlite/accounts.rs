@@ -1,6 +1,7 @@
 //! People in SQLite.
 
 use async_trait::async_trait;
+use proto::UserId;
 use sqlx::{Row as _, sqlite::SqliteRow};
 
 use super::{Sqlite, failed, id};
@@ -35,6 +36,15 @@ impl Accounts for Sqlite {
         self.write_event(&mut change, &event, version, &account).await?;
         self.commit(change).await?;
         Ok(account)
+    }
+
+    async fn exists(&self, user: UserId) -> Result<bool, Error> {
+        let found = sqlx::query("SELECT 1 FROM accounts WHERE id = $1")
+            .bind(user.get())
+            .fetch_optional(self.reader())
+            .await
+            .map_err(failed)?;
+        Ok(found.is_some())
     }
 
     async fn credentials(&self, handle: &str) -> Result<Option<(Account, String)>, Error> {

@@ -52,6 +52,14 @@ impl Outbox for Sqlite {
         Ok(true)
     }
 
+    async fn waiting(&self) -> Result<Vec<Shard>, Error> {
+        let shards: Vec<u16> = sqlx::query_scalar("SELECT DISTINCT shard FROM outbox ORDER BY shard")
+            .fetch_all(self.reader())
+            .await
+            .map_err(failed)?;
+        Ok(shards.into_iter().map(Shard).collect())
+    }
+
     async fn backlog(&self) -> Result<u64, Error> {
         let rows: i64 =
             sqlx::query_scalar("SELECT count(*) FROM outbox").fetch_one(self.reader()).await.map_err(failed)?;

@@ -1,0 +1,35 @@
+//! Fan-in: a page merged from the followees' own posts in the archive. It is slower than a set, and always whole.
+
+use std::{cmp::Reverse, sync::Arc};
+
+use chassis::Error;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use proto::{EntryId, UserId};
+use store::{archive::PostsByAuthor, ledger::Graph, sets::Entry};
+
+/// How many followees are asked at the same time.
+const AT_ONCE: usize = 16;
+
+pub(super) struct FanIn {
+    pub(super) graph: Arc<dyn Graph>,
+    pub(super) archive: Arc<dyn PostsByAuthor>,
+}
+
+impl FanIn {
+    /// The newest entries of the reader's followees with ids below `below`.
+    pub(super) async fn page(&self, reader: UserId, below: Option<EntryId>, limit: usize) -> Result<Vec<Entry>, Error> {
+        let followees = self.graph.followees(reader).await?;
+        let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
+        let pages = stream::iter(followees)
+            .map(|followee| self.archive.page(followee, below.map(EntryId::as_post), wanted))
+            .buffer_unordered(AT_ONCE);
+        let newest = pages.try_fold(Vec::new(), async |mut newest: Vec<Entry>, posts| {
+            newest.extend(posts.iter().map(|post| Entry { id: post.id.into(), author: post.author }));
+            // What lies below the best so far cannot come back: memory stays at a few pages, whatever the followees.
+            newest.sort_unstable_by_key(|entry| Reverse(entry.id));
+            newest.truncate(limit);
+            Ok(newest)
+        });
+        Ok(newest.await?)
+    }
+}

@@ -1,0 +1,123 @@
+//! People: signing up, signing in, following.
+
+pub(crate) mod grpc;
+mod name;
+mod password;
+
+use std::{sync::Arc, time::Duration};
+
+use chassis::{Clock, Error, Random, Reason, config::Keys, id::Minter};
+use name::{DisplayName, Handle};
+use password::{Hasher, Password};
+use proto::{
+    UserId,
+    freshet::event::v1::{Followed, UserCreated, envelope::Payload},
+};
+use store::{
+    Stores,
+    ledger::{Account, Accounts, Event, Graph, NewAccount},
+    sets::{Session, SessionHash, Sessions},
+};
+
+/// How people sign in.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    passwords: password::Config,
+    session_ttl: Duration,
+}
+
+impl Config {
+    /// Reads the keys `people.*`.
+    pub(crate) fn read(keys: &mut Keys) -> Self {
+        let day = Duration::from_secs(24 * 3600);
+        let range = Duration::from_secs(1)..=365 * day;
+        Self {
+            passwords: password::Config::read(keys),
+            session_ttl: keys.duration("people.session_ttl", 30 * day, range, "how long a session lasts"),
+        }
+    }
+}
+
+/// A session that was just opened. The secret is known here only.
+pub(crate) struct SignedIn {
+    account: Account,
+    secret: String,
+    expires_at_ms: i64,
+}
+
+/// Accounts, sessions, and who follows whom.
+pub(crate) struct People {
+    accounts: Arc<dyn Accounts>,
+    graph: Arc<dyn Graph>,
+    sessions: Arc<dyn Sessions>,
+    ids: Arc<Minter>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+    hasher: Hasher,
+    session_ttl: Duration,
+}
+
+impl People {
+    pub(crate) fn new(
+        stores: &Stores,
+        ids: Arc<Minter>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        config: Config,
+    ) -> Result<Self, Error> {
+        let hasher = Hasher::new(&config.passwords, random.clone())?;
+        Ok(Self {
+            accounts: stores.accounts.clone(),
+            graph: stores.graph.clone(),
+            sessions: stores.sessions.clone(),
+            ids,
+            clock,
+            random,
+            hasher,
+            session_ttl: config.session_ttl,
+        })
+    }
+
+    async fn sign_up(&self, handle: Handle, name: DisplayName, password: Password) -> Result<Account, Error> {
+        let account = NewAccount {
+            id: self.ids.mint()?,
+            handle: handle.into(),
+            display_name: name.into(),
+            password_hash: self.hasher.hash(password).await?,
+        };
+        let compose = |row: &Account| {
+            Payload::UserCreated(UserCreated {
+                user_id: row.id.to_string(),
+                handle: row.handle.clone(),
+                display_name: row.display_name.clone(),
+            })
+        };
+        Ok(self.accounts.create(account, Event { id: self.ids.mint()?, compose: &compose }).await?)
+    }
+
+    /// An unknown handle costs the same hashing as a wrong password, so that time does not tell them apart.
+    async fn sign_in(&self, handle: &str, password: Password) -> Result<SignedIn, Error> {
+        let found = self.accounts.credentials(&handle.to_lowercase()).await?;
+        let (account, hash) = found.map_or((None, None), |(account, hash)| (Some(account), Some(hash)));
+        let fits = self.hasher.verify(password, hash).await?;
+        let Some(account) = account.filter(|_| fits) else {
+            return Err(Error::new(Reason::CredentialsWrong, "handle and password do not fit"));
+        };
+        let secret = self.random.secret();
+        let ttl_ms = i64::try_from(self.session_ttl.as_millis()).unwrap_or(i64::MAX / 2);
+        let expires_at_ms = self.clock.unix_ms() + ttl_ms;
+        self.sessions.open(SessionHash::of(&secret), Session { user: account.id, expires_at_ms }).await?;
+        Ok(SignedIn { account, secret, expires_at_ms })
+    }
+
+    async fn follow(&self, follower: UserId, followee: UserId) -> Result<(), Error> {
+        if follower == followee {
+            return Err(Error::invalid("followee_id", "must be somebody else: nobody follows themselves"));
+        }
+        let compose = |(): &()| {
+            Payload::Followed(Followed { follower_id: follower.to_string(), followee_id: followee.to_string() })
+        };
+        self.graph.follow(follower, followee, Event { id: self.ids.mint()?, compose: &compose }).await?;
+        Ok(())
+    }
+}

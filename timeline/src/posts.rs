@@ -1,0 +1,54 @@
+//! Posts: writing, reading, liking.
+
+pub(crate) mod grpc;
+mod text;
+
+use std::sync::Arc;
+
+use chassis::{Error, Reason, id::Minter};
+use proto::{
+    PostId, UserId,
+    freshet::event::v1::{Liked, PostCreated, envelope::Payload},
+};
+use store::{
+    Stores,
+    ledger::{self, Event, Likes, NewPost, Post},
+};
+use text::Text;
+
+/// What people write, and what others say to it.
+pub(crate) struct Posts {
+    ledger: Arc<dyn ledger::Posts>,
+    ids: Arc<Minter>,
+}
+
+impl Posts {
+    pub(crate) fn new(stores: &Stores, ids: Arc<Minter>) -> Self {
+        Self { ledger: stores.posts.clone(), ids }
+    }
+
+    async fn create(&self, author: UserId, text: Text) -> Result<Post, Error> {
+        let post = NewPost { id: self.ids.mint()?, author, text: text.into() };
+        let compose = |row: &Post| {
+            Payload::PostCreated(PostCreated {
+                post_id: row.id.to_string(),
+                author_id: row.author.to_string(),
+                text: row.text.clone(),
+                created_at_ms: row.created_at_ms,
+            })
+        };
+        Ok(self.ledger.create(post, Event { id: self.ids.mint()?, compose: &compose }).await?)
+    }
+
+    async fn get(&self, id: PostId) -> Result<Post, Error> {
+        let found = self.ledger.batch(&[id]).await?.pop();
+        found.ok_or_else(|| Error::new(Reason::PostNotFound, "there is no such post"))
+    }
+
+    async fn like(&self, user: UserId, post: PostId) -> Result<Likes, Error> {
+        let compose = |row: &Likes| {
+            Payload::Liked(Liked { post_id: post.to_string(), user_id: user.to_string(), like_count: row.count })
+        };
+        Ok(self.ledger.like(user, post, Event { id: self.ids.mint()?, compose: &compose }).await?)
+    }
+}
