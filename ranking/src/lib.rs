@@ -1,1 +1,66 @@
+//! The ranking role: keeps each day's hot posts from the event log, and serves them over gRPC.
 
+mod day;
+mod grpc;
+mod hot;
+
+use std::sync::Arc;
+
+use chassis::{Clock, OnFailure, Pod, Stage, config::Keys, token::Keyring};
+use day::Calendar;
+use proto::event::Topic;
+use store::{Stores, consumer};
+use tokio::net::TcpListener;
+
+const GROUP: &str = "ranking";
+const TOPICS: [Topic; 1] = [Topic::Likes];
+
+/// The role's own settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    calendar: Calendar,
+}
+
+impl Config {
+    /// Reads the keys `ranking.*`, apart from where it listens.
+    pub fn read(keys: &mut Keys) -> Self {
+        let allowed = "a time zone of the IANA database, such as UTC or Asia/Seoul";
+        let about = "the time zone in which a day begins";
+        Self {
+            calendar: keys.value("ranking.time_zone", Calendar::utc(), "UTC".into(), allowed, about, Calendar::of_zone),
+        }
+    }
+}
+
+/// What the role runs on.
+pub struct Parts {
+    /// Where it runs.
+    pub pod: Pod,
+    /// Where data lives.
+    pub stores: Stores,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The keys of internal tokens.
+    pub keyring: Keyring,
+    /// The limits of the gRPC server.
+    pub grpc: chassis::grpc::Config,
+    /// The role's own settings.
+    pub config: Config,
+}
+
+/// Starts the role on a listener. It runs until its pod drains.
+pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> {
+    let Parts { pod, stores, clock, keyring, grpc, config } = parts;
+    let hot = Arc::new(hot::HotPosts::new(&stores, clock, config.calendar));
+    chassis::grpc::Server::default()
+        .with(grpc::service(hot.clone()))
+        .spawn(&pod, &grpc, keyring, listener)
+        .map_err(chassis::Error::internal)?;
+    let (consuming, log) = (pod.clone(), stores.event_log);
+    pod.tasks.spawn("likes", Stage::Loops, OnFailure::Restart, move |stop| {
+        let (pod, log, hot) = (consuming.clone(), log.clone(), hot.clone());
+        async move { consumer::run(&pod, &*log, GROUP, &TOPICS, hot, stop).await }
+    });
+    pod.health.set_ready(true);
+    Ok(())
+}

@@ -1,1 +1,50 @@
+//! The relay role: publishes what the outbox holds to the event log, and applies the log's events to the archive, the
+//! sets, and the edge pods that hold connected readers.
 
+mod deliver;
+mod publish;
+
+use std::sync::Arc;
+
+use chassis::{Clock, OnFailure, Pod, Stage, grpc, token::Keyring};
+use proto::event::Topic;
+use store::{Stores, consumer};
+use tokio::net::TcpListener;
+
+const GROUP: &str = "relay";
+const TOPICS: [Topic; 2] = [Topic::Posts, Topic::Graph];
+
+/// What the role runs on.
+pub struct Parts {
+    /// Where it runs.
+    pub pod: Pod,
+    /// Where data lives.
+    pub stores: Stores,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The keys of internal tokens.
+    pub keyring: Keyring,
+    /// The limits of the gRPC server.
+    pub grpc: grpc::Config,
+}
+
+/// Starts the role; the listener serves its health. It runs until its pod drains.
+pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> {
+    let Parts { pod, stores, clock, keyring, grpc } = parts;
+    grpc::Server::default().spawn(&pod, &grpc, keyring, listener).map_err(chassis::Error::internal)?;
+
+    let publisher = Arc::new(publish::Publisher::new(pod.name(), &stores));
+    pod.tasks.spawn("publisher", Stage::Loops, OnFailure::Restart, move |stop| {
+        let publisher = publisher.clone();
+        async move { publisher.run(stop).await }
+    });
+
+    let apply = Arc::new(deliver::Deliver::new(&stores, clock));
+    let (consuming, log) = (pod.clone(), stores.event_log);
+    pod.tasks.spawn("deliveries", Stage::Loops, OnFailure::Restart, move |stop| {
+        let (pod, log, apply) = (consuming.clone(), log.clone(), apply.clone());
+        async move { consumer::run(&pod, &*log, GROUP, &TOPICS, apply, stop).await }
+    });
+    pod.health.set_ready(true);
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! The hot posts of a day. Counts are absolute and carry their version, so an event that comes twice, late or out of order
+//! does no harm; and a list that was lost is filled from the ledger.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chassis::{Clock, Error, page::PageLimit};
+use proto::{
+    PostId,
+    freshet::event::v1::{Envelope, envelope::Payload},
+};
+use store::{
+    Stores,
+    consumer::{Apply, Failure},
+    ledger::{Likes, Posts},
+    sets::{Hot, HotLists},
+};
+
+use crate::day::{Calendar, Day};
+
+const SCORE_PER_LIKE: i64 = 3;
+const REFILL_POSTS: u32 = 1000;
+
+/// Keeps and serves the hot posts.
+pub(crate) struct HotPosts {
+    lists: Arc<dyn HotLists>,
+    ledger: Arc<dyn Posts>,
+    clock: Arc<dyn Clock>,
+    calendar: Calendar,
+}
+
+impl HotPosts {
+    pub(crate) fn new(stores: &Stores, clock: Arc<dyn Clock>, calendar: Calendar) -> Self {
+        Self { lists: stores.hot_lists.clone(), ledger: stores.posts.clone(), clock, calendar }
+    }
+
+    /// The hottest posts of a day; of today when no day is named.
+    pub(crate) async fn list(&self, day: Option<Day>, limit: PageLimit) -> Result<Vec<Hot>, Error> {
+        let day = day.unwrap_or_else(|| self.calendar.day_at(self.clock.unix_ms()));
+        if !self.lists.is_complete(&day.key()).await? {
+            self.refill(day).await?;
+        }
+        Ok(self.lists.top(&day.key(), limit.get()).await?)
+    }
+
+    /// Fills a day's list from the ledger. Events that come meanwhile win where they are newer.
+    async fn refill(&self, day: Day) -> Result<(), Error> {
+        let (mut from, until) = self.calendar.ids_of(day);
+        loop {
+            let liked = self.ledger.liked_between(from, until, REFILL_POSTS).await?;
+            let Some((last, _)) = liked.last() else { break };
+            from = last.get() + 1;
+            for (post, likes) in &liked {
+                self.record(*post, *likes).await?;
+            }
+        }
+        Ok(self.lists.set_complete(&day.key()).await?)
+    }
+
+    async fn record(&self, post: PostId, likes: Likes) -> Result<(), store::Error> {
+        let day = self.calendar.day_of(post).key();
+        self.lists.record(&day, post, likes, likes.count * SCORE_PER_LIKE).await
+    }
+}
+
+#[async_trait]
+impl Apply for HotPosts {
+    async fn apply(&self, envelope: &Envelope) -> Result<(), Failure> {
+        let Some(Payload::Liked(event)) = &envelope.payload else {
+            return Err(Failure::Final(format!("ranking does not know events of type {:?}", envelope.r#type)));
+        };
+        let post = event.post_id.parse().map_err(|cause| Failure::Final(format!("post_id {cause}")))?;
+        Ok(self.record(post, Likes { count: event.like_count, version: envelope.version }).await?)
+    }
+}
