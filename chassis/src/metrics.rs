@@ -64,7 +64,8 @@ impl Metrics {
         self.task_deaths.get_or_create(&Task { task }).inc();
     }
 
-    pub(crate) fn handler_panicked(&self, method: &str) {
+    /// Counts a call whose handler panicked.
+    pub fn handler_panicked(&self, method: &str) {
         self.handler_panics.get_or_create(&Method { method: method.to_owned() }).inc();
     }
 }

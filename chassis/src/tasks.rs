@@ -209,7 +209,7 @@ async fn outcome<E: fmt::Display>(task: impl Future<Output = Result<(), E>>) -> 
 }
 
 /// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
