@@ -1,1 +1,9 @@
+//! The binary as a library: subcommands, and the assembly of roles. Only the assembly knows which stores there are.
 
+pub mod assembly;
+mod command;
+mod dev;
+pub mod settings;
+mod token_key;
+
+pub use command::main;

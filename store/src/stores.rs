@@ -46,6 +46,12 @@ impl Config {
         let shards = keys.number("stores.shards", u64::from(SHARDS_DEFAULT), range, about);
         Self { ledger, shards: u16::try_from(shards).unwrap_or(SHARDS_DEFAULT) }
     }
+
+    /// Takes all data away, unless a process uses it.
+    pub fn erase(&self) -> Result<(), OpenError> {
+        let LedgerUrl::Sqlite(path) = &self.ledger;
+        Sqlite::erase(path)
+    }
 }
 
 /// Why the stores cannot be used.

@@ -70,6 +70,22 @@ impl Sqlite {
         Ok(ledger)
     }
 
+    /// Takes the ledger at this path away, unless a process has it open.
+    pub fn erase(path: &Path) -> Result<(), OpenError> {
+        let _folder_lock = lock_folder(path)?;
+        for suffix in ["", "-wal", "-shm"] {
+            let mut file = path.as_os_str().to_owned();
+            file.push(suffix);
+            match std::fs::remove_file(&file) {
+                Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(OpenError::Ledger { path: path.into(), cause: cause.to_string() });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The shard count is part of the data: with another one, a key's events would change their lane and their order.
     async fn check_install(&self) -> Result<(), String> {
         let text = |cause: sqlx::Error| cause.to_string();

@@ -1,0 +1,183 @@
+//! The command line.
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use chassis::{
+    Clock, Random, clock,
+    config::{self, Flag, Layers, Setting},
+    random,
+    token::{Caller, TTL_MAX},
+};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use proto::UserId;
+
+use crate::{dev, settings::Settings, token_key};
+
+#[derive(Parser)]
+#[command(name = "freshet", version, about = "A news-feed and timeline platform")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs all roles in one process on embedded stores: nothing to install, data in one folder
+    Dev {
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Takes earlier data away first
+        #[arg(long)]
+        fresh: bool,
+    },
+    /// Prints the settings that count for a role, and where each one comes from
+    Config {
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Whose settings
+        #[arg(value_enum, default_value_t = Role::Dev)]
+        role: Role,
+    },
+    /// Prints an internal token for gRPC calls
+    Token {
+        #[command(flatten)]
+        config: ConfigArgs,
+        #[command(flatten)]
+        caller: CallerArgs,
+        /// How long it is valid, such as 10m; a day at the most
+        #[arg(long, default_value = "1h", value_parser = ttl)]
+        ttl: std::time::Duration,
+    },
+}
+
+/// Where settings come from, weakest first: defaults, the file, FRESHET_… variables, flags.
+#[derive(Args)]
+struct ConfigArgs {
+    /// The data folder
+    #[arg(long, value_name = "DIR")]
+    data: Option<String>,
+    /// A TOML file (also: FRESHET_CONFIG)
+    #[arg(long = "config", value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Any key of the config
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    set: Vec<(String, String)>,
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct CallerArgs {
+    /// Calls as this service, which may act for anyone
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// Calls as this person, who acts for themselves only
+    #[arg(long, value_name = "ID")]
+    user: Option<UserId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Role {
+    Dev,
+    Timeline,
+    Relay,
+    Ranking,
+    Edge,
+}
+
+impl Role {
+    /// The groups of keys that count for the role.
+    fn groups(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Dev => None,
+            Self::Timeline => Some(&["timeline", "people"]),
+            Self::Relay => Some(&["relay"]),
+            Self::Ranking => Some(&["ranking"]),
+            Self::Edge => Some(&["edge"]),
+        }
+    }
+
+    fn reads(self, key: &str) -> bool {
+        const SHARED: [&str; 7] = ["data", "stores", "auth", "drain", "log", "trace", "grpc"];
+        let group = key.split('.').next().unwrap_or_default();
+        self.groups().is_none_or(|groups| SHARED.contains(&group) || groups.contains(&group))
+    }
+}
+
+/// Runs the command that the process was started with.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("freshet: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
+    let clock: Arc<dyn Clock> = Arc::new(clock::System);
+    let random: Arc<dyn Random> = Arc::new(random::System);
+    match command {
+        Command::Dev { config, fresh } => {
+            let (settings, _) = Settings::read(config.layers()?, &clock)?;
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(dev::run(settings, fresh, clock, random))?;
+        }
+        Command::Config { config, role } => {
+            let (_, settings) = Settings::read(config.layers()?, &clock)?;
+            print!("{}", listing(&settings, role));
+        }
+        Command::Token { config, caller, ttl } => {
+            let (settings, _) = Settings::read(config.layers()?, &clock)?;
+            let keyring = match settings.keyring {
+                Some(keyring) => keyring,
+                None => token_key::read(&settings.data, clock)?,
+            };
+            println!("{}", keyring.sign(&caller.caller(), ttl)?);
+        }
+    }
+    Ok(())
+}
+
+impl ConfigArgs {
+    fn layers(self) -> Result<Layers, config::Unreadable> {
+        let flag = |key: String, value, typed: &str| Flag { key, value, typed: typed.to_owned() };
+        let set = self.set.into_iter().map(|(key, value)| flag(key, value, "--set"));
+        let data = self.data.into_iter().map(|value| flag("data".into(), value, "--data"));
+        let environment =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Layers::load(self.file.as_deref(), environment, set.chain(data).collect())
+    }
+}
+
+impl CallerArgs {
+    fn caller(self) -> Caller {
+        match self.user {
+            Some(user) => Caller::User(user),
+            None => Caller::Service(self.service.unwrap_or_default()),
+        }
+    }
+}
+
+/// The settings as TOML that can be used as a file, each with its purpose and its origin.
+fn listing(settings: &[Setting], role: Role) -> String {
+    let line = |setting: &Setting| {
+        let Setting { key, about, shown, origin } = setting;
+        format!("# {about}\n{key} = {shown:?}  # {origin}\n")
+    };
+    settings.iter().filter(|setting| role.reads(setting.key)).map(line).collect()
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn ttl(text: &str) -> Result<std::time::Duration, String> {
+    let most = config::duration_text(TTL_MAX);
+    config::parse_duration(text)
+        .filter(|ttl| !ttl.is_zero() && *ttl <= TTL_MAX)
+        .ok_or_else(|| format!("must be a time span such as 10m, {most} at the most"))
+}
