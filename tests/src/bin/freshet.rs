@@ -1,0 +1,5 @@
+//! The freshet binary with failpoints compiled in.
+
+fn main() -> std::process::ExitCode {
+    freshet::main()
+}

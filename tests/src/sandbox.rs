@@ -1,0 +1,257 @@
+//! A whole Freshet in one process: several pods of each role on embedded stores of its own. When it is dropped it checks
+//! itself: nothing is left in the outbox, no task died, no unexpected error was logged.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use chassis::{
+    Clock, Pod, Random, clock,
+    config::{Flag, Layers},
+    drain::{Drained, drain},
+    random,
+    token::{CALL_TTL, Caller, Keyring},
+};
+use freshet::{assembly::Assembly, settings::Settings};
+use futures_util::future::join_all;
+use proto::UserId;
+use store::Stores;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+use crate::{Person, grpc::Client, logs, wait};
+
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How many pods of each role.
+#[derive(Clone, Copy, Debug)]
+pub struct Pods {
+    /// gRPC of people, posts and timelines.
+    pub timeline: usize,
+    /// Outbox to readers.
+    pub relay: usize,
+    /// Hot posts.
+    pub ranking: usize,
+    /// HTTP and event streams.
+    pub edge: usize,
+}
+
+impl Pods {
+    /// One of each.
+    pub const ONE: Self = Self { timeline: 1, relay: 1, ranking: 1, edge: 1 };
+    /// Two of each.
+    pub const TWO: Self = Self { timeline: 2, relay: 2, ranking: 2, edge: 2 };
+}
+
+/// A whole Freshet.
+pub struct Sandbox {
+    assembly: Assembly,
+    keys: String,
+    pods: Vec<Pod>,
+    timelines: Vec<SocketAddr>,
+    rankings: Vec<SocketAddr>,
+    edges: Vec<SocketAddr>,
+    turn: AtomicUsize,
+    expected_errors: Mutex<Vec<&'static str>>,
+    _data: TempDir,
+}
+
+impl Sandbox {
+    /// One pod of each role.
+    pub async fn start() -> Self {
+        Self::with(Pods::ONE).await
+    }
+
+    /// So many pods of each role.
+    pub async fn with(pods: Pods) -> Self {
+        Self::with_settings(pods, &[]).await
+    }
+
+    /// So many pods of each role, with these settings.
+    pub async fn with_settings(pods: Pods, settings: &[(&str, &str)]) -> Self {
+        logs::capture();
+        let data = tempfile::tempdir().expect("a folder for the data");
+        let keys = format!("test:{}", (&random::System as &dyn Random).secret());
+        let mut world = Self {
+            assembly: assemble(&data, &keys, settings).await,
+            keys,
+            pods: Vec::new(),
+            timelines: Vec::new(),
+            rankings: Vec::new(),
+            edges: Vec::new(),
+            turn: AtomicUsize::new(0),
+            expected_errors: Mutex::default(),
+            _data: data,
+        };
+        for _ in 0..pods.timeline {
+            let (listener, address) = listen().await;
+            world.timelines.push(address);
+            world.pods.push(world.assembly.timeline(listener).await.expect("a timeline pod"));
+        }
+        for _ in 0..pods.relay {
+            world.add_relay().await;
+        }
+        for _ in 0..pods.ranking {
+            let (listener, address) = listen().await;
+            world.rankings.push(address);
+            world.pods.push(world.assembly.ranking(listener).expect("a ranking pod"));
+        }
+        for _ in 0..pods.edge {
+            let (listener, address) = listen().await;
+            world.edges.push(address);
+            let timeline = format!("http://{}", world.timelines[world.edges.len() % world.timelines.len()]);
+            world.pods.push(world.assembly.edge(listener, timeline).expect("an edge pod"));
+        }
+        world
+    }
+
+    /// Adds a relay pod.
+    pub async fn add_relay(&mut self) {
+        let (listener, _) = listen().await;
+        self.pods.push(self.assembly.relay(listener).expect("a relay pod"));
+    }
+
+    /// Stops every pod of a role, as a rolling upgrade would.
+    pub async fn stop(&mut self, role: &str) {
+        let (stopped, others) = self.pods.drain(..).partition(|pod| pod.name().starts_with(role));
+        self.pods = others;
+        self.finish(&stopped).await;
+    }
+
+    /// People who have just signed up, each served by the next pod in turn.
+    pub async fn people<const N: usize>(&self, names: [&str; N]) -> [Person; N] {
+        let people = join_all(names.map(|name| Person::sign_up(self, name))).await;
+        people.try_into().unwrap_or_else(|_| unreachable!("one person a name"))
+    }
+
+    /// A client of the next timeline pod that calls as this caller.
+    #[must_use]
+    pub fn timeline(&self, caller: Caller) -> Client {
+        self.client(&self.timelines, caller)
+    }
+
+    /// A client of the next ranking pod.
+    #[must_use]
+    pub fn ranking(&self, caller: Caller) -> Client {
+        self.client(&self.rankings, caller)
+    }
+
+    /// The address of the next edge pod.
+    #[must_use]
+    pub fn edge(&self) -> SocketAddr {
+        *self.next_of(&self.edges)
+    }
+
+    /// A token that this sandbox's pods accept.
+    #[must_use]
+    pub fn token(&self, caller: &Caller) -> String {
+        self.assembly.keyring.sign(caller, CALL_TTL).expect("a token")
+    }
+
+    /// A token that was signed with this sandbox's key when the clock showed another time.
+    #[must_use]
+    pub fn token_at(&self, caller: &Caller, clock: &clock::Manual) -> String {
+        let keyring = Keyring::parse(&self.keys, Arc::new(clock.clone())).expect("a key");
+        keyring.sign(caller, CALL_TTL).expect("a token")
+    }
+
+    /// The stores under the pods: for what no user can see.
+    #[must_use]
+    pub fn stores(&self) -> &Stores {
+        &self.assembly.stores
+    }
+
+    /// The timeline pods' addresses.
+    #[must_use]
+    pub fn timelines(&self) -> &[SocketAddr] {
+        &self.timelines
+    }
+
+    /// The ranking pods' addresses.
+    #[must_use]
+    pub fn rankings(&self) -> &[SocketAddr] {
+        &self.rankings
+    }
+
+    /// Says that an error with this text will be logged, and is no fault.
+    pub fn expect_error(&self, text: &'static str) {
+        self.expected_errors.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    /// Waits until everything that is committed has been published.
+    pub async fn outbox_is_empty(&self) {
+        let outbox = &self.assembly.stores.outbox;
+        wait::until("an empty outbox", async || (outbox.backlog().await.expect("the outbox") == 0).then_some(())).await;
+    }
+
+    /// Whether a person holds a registered stream.
+    pub async fn is_connected(&self, user: UserId) -> bool {
+        !self.assembly.stores.connections.of_user(user).await.expect("the registry").is_empty()
+    }
+
+    fn client(&self, addresses: &[SocketAddr], caller: Caller) -> Client {
+        Client::new(*self.next_of(addresses), self.assembly.keyring.clone(), caller)
+    }
+
+    fn next_of<'a, T>(&self, all: &'a [T]) -> &'a T {
+        &all[self.turn.fetch_add(1, Ordering::Relaxed) % all.len()]
+    }
+
+    /// Drains pods and checks what became of them.
+    async fn finish(&self, pods: &[Pod]) {
+        let drained = join_all(pods.iter().map(|pod| drain(pod, GRACE))).await;
+        assert!(drained.iter().all(|one| *one == Drained::Cleanly), "a pod did not stop in time: {drained:?}");
+        let expected = self.expected_errors.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for pod in pods {
+            assert_eq!(pod.tasks.deaths(), Vec::<String>::new(), "tasks of {} died", pod.name());
+            let mut errors = logs::errors_of(pod.name());
+            errors.retain(|error| !expected.iter().any(|text| error.contains(text)));
+            assert_eq!(errors, Vec::<String>::new(), "{} logged errors", pod.name());
+        }
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let pods = std::mem::take(&mut self.pods);
+        tokio::task::block_in_place(|| {
+            tokio::runtime::Handle::current().block_on(async {
+                self.outbox_is_empty().await;
+                self.finish(&pods).await;
+            });
+        });
+    }
+}
+
+/// Port 0: a free one.
+async fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    (listener, address)
+}
+
+async fn assemble(data: &TempDir, keys: &str, settings: &[(&str, &str)]) -> Assembly {
+    let clock: Arc<dyn Clock> = Arc::new(clock::System);
+    let random: Arc<dyn Random> = Arc::new(random::System);
+    let folder = data.path().display().to_string();
+    // Passwords are hashed cheaply: no test is about how long that takes.
+    let cheap = [("people.argon2_memory_kib", "64"), ("people.argon2_iterations", "1"), ("data", &folder)];
+    let flag = |(key, value): &(&str, &str)| Flag {
+        key: (*key).to_owned(),
+        value: (*value).to_owned(),
+        typed: "the test".to_owned(),
+    };
+    let layers = Layers::load(None, [], cheap.iter().chain(settings).map(flag).collect()).expect("settings");
+    let (settings, _) = Settings::read(layers, &clock).expect("valid settings");
+    let stores = Stores::open(&settings.stores, clock.clone(), random.clone()).await.expect("stores");
+    let keyring = Keyring::parse(keys, clock.clone()).expect("a key");
+    Assembly { settings, stores, keyring, clock, random }
+}

@@ -1,0 +1,95 @@
+//! The operator's commands.
+
+use std::{path::Path, process::Command};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_freshet-with-failpoints");
+
+struct Ran {
+    ok: bool,
+    out: String,
+    err: String,
+}
+
+fn run(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Ran {
+    let output = Command::new(BINARY)
+        .args(arguments)
+        .current_dir(folder)
+        .envs(environment.iter().copied())
+        .output()
+        .expect("freshet runs");
+    Ran {
+        ok: output.status.success(),
+        out: String::from_utf8(output.stdout).expect("UTF-8"),
+        err: String::from_utf8(output.stderr).expect("UTF-8"),
+    }
+}
+
+#[test]
+fn config_shows_what_counts_and_where_it_comes_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = "A".repeat(43);
+    std::fs::write(folder.path().join("f.toml"), format!("edge.heartbeat = \"20s\"\nauth.keys = \"k:{secret}\"\n"))
+        .unwrap();
+    let environment = [("FRESHET_CONFIG", "f.toml"), ("FRESHET_GRPC_DEADLINE_MAX", "3s")];
+    let ran = run(folder.path(), &environment, &["config", "edge", "--set", "edge.listen=127.0.0.1:9"]);
+    assert!(ran.ok, "{}", ran.err);
+    for line in [
+        "edge.heartbeat = \"20s\"  # file f.toml",
+        "grpc.deadline_max = \"3s\"  # environment FRESHET_GRPC_DEADLINE_MAX",
+        "edge.listen = \"127.0.0.1:9\"  # flag --set",
+        "edge.cookie_secure = \"true\"  # default",
+        "auth.keys = \"(redacted)\"  # file f.toml",
+    ] {
+        assert!(ran.out.contains(line), "{line:?} is missing in:\n{}", ran.out);
+    }
+    assert!(!ran.out.contains(&secret));
+    assert!(!ran.out.contains("ranking."), "another role's keys:\n{}", ran.out);
+}
+
+#[test]
+fn what_config_prints_can_be_used_as_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let printed = run(folder.path(), &[], &["config", "--set", "edge.heartbeat=20s"]).out;
+    let usable: String =
+        printed.lines().filter(|line| !line.starts_with("auth.keys")).map(|line| format!("{line}\n")).collect();
+    std::fs::write(folder.path().join("f.toml"), usable).unwrap();
+    let again = run(folder.path(), &[], &["config", "--config", "f.toml"]);
+    assert!(again.ok, "{}", again.err);
+    assert!(again.out.contains("edge.heartbeat = \"20s\"  # file f.toml"), "{}", again.out);
+}
+
+#[test]
+fn every_problem_of_a_config_is_told_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let environment = [("FRESHET_EDGE_HEARTBAET", "1s"), ("FRESHET_STORES_LEDGER", "mysql://here")];
+    let ran = run(folder.path(), &environment, &["dev", "--set", "stores.shards=0", "--set", "edge.listen=here"]);
+    assert!(!ran.ok);
+    for part in [
+        "4 problems",
+        "stores.shards = \"0\" (by flag --set): must be a whole number from 1 to 1024",
+        "edge.listen = \"here\" (by flag --set): must be an IP address and a port",
+        "stores.ledger = \"mysql://here\" (by environment FRESHET_STORES_LEDGER): must be sqlite://",
+        "FRESHET_EDGE_HEARTBAET: there is no such key; did you mean edge.heartbeat?",
+    ] {
+        assert!(ran.err.contains(part), "{part:?} is missing in:\n{}", ran.err);
+    }
+    assert!(!folder.path().join("freshet-data").exists(), "nothing was made");
+}
+
+#[test]
+fn a_token_needs_a_caller_and_a_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let without_key = run(folder.path(), &[], &["token", "--service", "me"]);
+    assert!(!without_key.ok && without_key.err.contains("there is no token key"), "{}", without_key.err);
+
+    let keys = format!("k:{}", "A".repeat(43));
+    let environment = [("FRESHET_AUTH_KEYS", keys.as_str())];
+    for caller in [["--service", "me"], ["--user", "42"]] {
+        let ran = run(folder.path(), &environment, &["token", caller[0], caller[1]]);
+        assert!(ran.ok && ran.out.trim().split('.').count() == 3, "{} {}", ran.out, ran.err);
+    }
+    for arguments in [&["token"][..], &["token", "--user", "ada"], &["token", "--service", "me", "--ttl", "2d"]] {
+        let ran = run(folder.path(), &environment, arguments);
+        assert!(!ran.ok && ran.out.is_empty(), "{arguments:?}: {}", ran.out);
+    }
+}

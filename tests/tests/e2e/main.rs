@@ -1,0 +1,12 @@
+//! The end-to-end suites, in one binary. Each test is a story on a sandbox or a process of its own.
+
+mod access;
+mod bad_input;
+mod commands;
+mod edge;
+mod process;
+mod readme;
+mod story;
+mod telemetry;
+mod tree;
+mod wire;
