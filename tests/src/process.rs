@@ -80,7 +80,7 @@ impl Process {
     }
 
     /// SIGTERM; gives the exit code when the process has ended.
-    pub async fn terminate(mut self) -> Option<i32> {
+    pub async fn terminate(&mut self) -> Option<i32> {
         let id = self.child.id().expect("a running process").to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill runs");
         assert!(sent.success());

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_freshet-with-failpoints");
+use crate::BINARY;
 
 struct Ran {
     ok: bool,

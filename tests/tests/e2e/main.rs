@@ -10,3 +10,6 @@ mod story;
 mod telemetry;
 mod tree;
 mod wire;
+
+/// The product with failpoints compiled in.
+const BINARY: &str = env!("CARGO_BIN_EXE_freshet-with-failpoints");

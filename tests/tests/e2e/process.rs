@@ -10,7 +10,7 @@ use proto::freshet::{
 };
 use tests::{Process, Stream, grpc::Client, person::PASSWORD, stream::sign_in, wait};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_freshet-with-failpoints");
+use crate::BINARY;
 
 async fn client(process: &Process) -> Client {
     Client::new(process.address("timeline").await, process.keyring(), Caller::Service("tests".into()))
@@ -86,7 +86,7 @@ async fn a_kill_between_commit_and_publish_loses_nothing_and_repeats_nothing() {
     held.process.kill_now().await;
 
     // Still held, so that the stream is open before the post is on its way.
-    let process = held.restart();
+    let mut process = held.restart();
     let calls = client(&process).await;
     let mut stream = stream(&process, "ada").await;
     held.open_gate();
@@ -104,7 +104,7 @@ async fn killed_after_it_was_shown(failpoint: &str) {
     held.adas_stream.shows_next(&held.answered).await;
     held.process.kill_now().await;
 
-    let process = held.restart();
+    let mut process = held.restart();
     held.open_gate();
     let calls = client(&process).await;
     let mut stream = stream(&process, "ada").await;
@@ -136,7 +136,7 @@ async fn a_kill_between_effect_and_offset_repeats_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_keeps_accounts_posts_and_timelines_and_is_quick() {
     let folder = tempfile::tempdir().expect("a folder");
-    let process = Process::start(BINARY, folder.path(), &[], "");
+    let mut process = Process::start(BINARY, folder.path(), &[], "");
     let calls = client(&process).await;
     let (ada, lin) = (sign_up(&calls, "ada").await, sign_up(&calls, "lin").await);
     follow(&calls, &ada, &lin).await;
@@ -145,7 +145,7 @@ async fn a_restart_keeps_accounts_posts_and_timelines_and_is_quick() {
     assert_eq!(process.terminate().await, Some(0));
 
     let began = Instant::now();
-    let process = Process::start(BINARY, folder.path(), &[], "");
+    let mut process = Process::start(BINARY, folder.path(), &[], "");
     let calls = client(&process).await;
     let took = began.elapsed();
     assert_eq!(home(&calls, &ada).await, std::slice::from_ref(&before.id));
