@@ -7,7 +7,7 @@ mod value;
 use std::{fmt, net::SocketAddr, ops::RangeInclusive, time::Duration};
 
 pub use layers::{Flag, Layers, Unreadable};
-pub use value::{duration_text, parse_duration};
+pub use value::{duration_text, parse_duration, without_password};
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +105,28 @@ impl Keys {
     /// Yes or no.
     pub fn flag(&mut self, key: &'static str, default: bool, about: &'static str) -> bool {
         self.value(key, default, default.to_string(), "true or false", about, |text| text.parse().ok())
+    }
+
+    /// A URL: it is shown without the password in it.
+    pub fn url<T>(
+        &mut self,
+        key: &'static str,
+        (default, default_text): (T, String),
+        allowed: &str,
+        about: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> T {
+        let Some((text, origin)) = self.layers.take(key) else {
+            self.settings.push(Setting { key, about, shown: default_text, origin: Origin::Default });
+            return default;
+        };
+        let shown = without_password(&text);
+        let value = parse(&text).unwrap_or_else(|| {
+            self.problems.push(format!("{key} = {shown:?} (by {origin}): must be {allowed}"));
+            default
+        });
+        self.settings.push(Setting { key, about, shown, origin });
+        value
     }
 
     /// A value by a rule of its own.

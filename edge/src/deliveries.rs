@@ -1,6 +1,6 @@
 //! What the relay tells this pod, on its way to the readers' streams.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use chassis::{Stop, trace};
@@ -9,23 +9,38 @@ use proto::{
     PostId, UserId,
     freshet::event::v1::{Delivery, PostCreated, envelope::Payload},
 };
-use store::{Error, sets::PodStreams};
-use tracing::{error, info_span};
+use store::sets::{PodPosition, PodStreams};
+use tracing::{error, info_span, warn};
 
 use crate::{events, hub::Hub};
 
-/// Passes deliveries on until asked to stop.
-pub(crate) async fn run(hub: Arc<Hub>, streams: Arc<dyn PodStreams>, pod: String, stop: Stop) -> Result<(), Error> {
-    let mut after = 0;
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// Passes deliveries on until asked to stop. While the sets do not answer it keeps its place and asks again.
+pub(crate) async fn run(hub: Arc<Hub>, streams: Arc<dyn PodStreams>, pod: String, stop: Stop) {
+    let mut after = PodPosition::default();
     loop {
-        let messages = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            messages = streams.receive(&pod, after) => messages?,
+        let told = tokio::select! {
+            () = stop.cancelled() => return,
+            told = streams.receive(&pod, after) => told,
         };
-        for message in messages {
-            after = message.position;
-            if let Err(cause) = deliver(&hub, message.delivery) {
-                error!(position = message.position, "cannot deliver what the relay told: {cause}");
+        match told {
+            Ok(told) => {
+                after = told.position;
+                // Told before what comes after it, so that whoever reads again then misses nothing.
+                if told.missed {
+                    warn!("messages for this pod were lost; its streams are told to read again");
+                    hub.tell_all_of_a_gap();
+                }
+                for delivery in told.deliveries {
+                    if let Err(cause) = deliver(&hub, delivery) {
+                        error!(number = after.number, "cannot deliver what the relay told: {cause}");
+                    }
+                }
+            }
+            Err(cause) => {
+                warn!("cannot hear the relay, trying again: {cause}");
+                tokio::select! { () = stop.cancelled() => return, () = tokio::time::sleep(RETRY_AFTER) => {} }
             }
         }
     }

@@ -8,6 +8,9 @@ use serde::Serialize;
 /// A comment: it keeps proxies from closing an idle stream.
 pub(crate) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
+/// Events may have been missed: whoever gets this reads the timeline again.
+pub(crate) const GAP: Bytes = Bytes::from_static(b"event: gap\ndata: {}\n\n");
+
 #[derive(Serialize)]
 struct Hello<'a> {
     connection_id: &'a str,

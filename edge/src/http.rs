@@ -41,11 +41,12 @@ pub(crate) async fn answer(edge: &Edge, request: Request<Incoming>) -> Response<
 
 /// Opens the event stream of the reader's home timeline.
 async fn home_events(edge: &Edge, headers: &HeaderMap) -> Result<Response<Body>, Error> {
-    let session = sessions::find(edge, headers).await?;
-    let Some(seat) = edge.hub.join(session.user, edge.random.secret()).await? else {
+    let seat = match take_seat(edge, headers).await {
+        Ok(Some(seat)) => seat,
         // A native EventSource gives up for good on an error status: it is sent away with 200 and told when to return.
-        let after_ms = RETRY_MS_MIN + edge.random.number() % RETRY_MS_SPREAD;
-        return Ok(event_stream(full(events::retry(after_ms))));
+        Ok(None) => return Ok(come_back(edge)),
+        Err(error) if error.reason() == Reason::Unavailable => return Ok(come_back(edge)),
+        Err(error) => return Err(error),
     };
     let hello = events::hello(seat.connection_id()).map_err(Error::internal)?;
     let frames = stream::unfold((seat, edge.config.heartbeat), async |(mut seat, heartbeat): (Seat, Duration)| {
@@ -57,6 +58,16 @@ async fn home_events(edge: &Edge, headers: &HeaderMap) -> Result<Response<Body>,
     });
     let frames = stream::iter([hello]).chain(frames).map(|frame| Ok(Frame::data(frame)));
     Ok(event_stream(StreamBody::new(frames).boxed_unsync()))
+}
+
+async fn take_seat(edge: &Edge, headers: &HeaderMap) -> Result<Option<Seat>, Error> {
+    let session = sessions::find(edge, headers).await?;
+    Ok(edge.hub.join(session.user, edge.random.secret()).await?)
+}
+
+fn come_back(edge: &Edge) -> Response<Body> {
+    let after_ms = RETRY_MS_MIN + edge.random.number() % RETRY_MS_SPREAD;
+    event_stream(full(events::retry(after_ms)))
 }
 
 fn event_stream(body: Body) -> Response<Body> {

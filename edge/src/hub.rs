@@ -1,7 +1,7 @@
 //! The streams that this pod holds open, by reader.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -16,8 +16,12 @@ use store::{
     sets::{Connection, Connections},
 };
 use tokio::sync::mpsc;
+use tracing::warn;
 
-use crate::limits::{REGISTER_EVERY, REGISTERED_MS, STREAM_QUEUE_EVENTS_MAX, STREAM_SEEN_POSTS_MAX};
+use crate::{
+    events,
+    limits::{REGISTER_EVERY, REGISTERED_MS, STREAM_QUEUE_EVENTS_MAX, STREAM_SEEN_POSTS_MAX},
+};
 
 /// The pod's open streams.
 pub(crate) struct Hub {
@@ -31,6 +35,8 @@ pub(crate) struct Hub {
 /// One stream, as the hub sees it.
 struct Open {
     connection: Connection,
+    /// Whether the registry has ever had it: only then can it have lost it.
+    registered: bool,
     queue: mpsc::Sender<Bytes>,
     seen: VecDeque<PostId>,
 }
@@ -58,11 +64,15 @@ impl Hub {
         let (queue, frames) = mpsc::channel(STREAM_QUEUE_EVENTS_MAX);
         self.streams().entry(user).or_default().push(Open {
             connection: connection.clone(),
+            registered: false,
             queue,
             seen: VecDeque::new(),
         });
         let seat = Seat { hub: self.clone(), connection, frames };
         self.registry.register(std::slice::from_ref(&seat.connection), REGISTERED_MS).await?;
+        for stream in self.streams().get_mut(&user).into_iter().flatten() {
+            stream.registered |= stream.connection.id == seat.connection.id;
+        }
         Ok(Some(seat))
     }
 
@@ -76,15 +86,41 @@ impl Hub {
         }
     }
 
-    /// Registers every stream again, in time, until asked to stop.
-    pub(crate) async fn keep_registered(&self, stop: Stop) -> Result<(), Error> {
+    /// Registers every stream again, in time, until asked to stop. A stream that the registry had lost was unknown to the
+    /// relay meanwhile, and is told so.
+    pub(crate) async fn keep_registered(&self, stop: Stop) {
         loop {
             tokio::select! {
-                () = stop.cancelled() => return Ok(()),
+                () = stop.cancelled() => return,
                 () = tokio::time::sleep(REGISTER_EVERY) => {}
             }
-            let held: Vec<_> = self.streams().values().flatten().map(|stream| stream.connection.clone()).collect();
-            self.registry.register(&held, REGISTERED_MS).await?;
+            let held: Vec<_> = self
+                .streams()
+                .values()
+                .flatten()
+                .filter(|stream| stream.registered)
+                .map(|stream| stream.connection.clone())
+                .collect();
+            match self.registry.register(&held, REGISTERED_MS).await {
+                Ok(lost) if lost.is_empty() => {}
+                Ok(lost) => {
+                    warn!("the registry had lost {} connections; their streams are told to read again", lost.len());
+                    let lost: HashSet<_> = lost.iter().map(|connection| connection.id.as_str()).collect();
+                    self.tell_of_a_gap(|connection| lost.contains(connection.id.as_str()));
+                }
+                Err(cause) => warn!("cannot renew the connections, trying again: {cause}"),
+            }
+        }
+    }
+
+    /// Tells every stream that events may have been missed.
+    pub(crate) fn tell_all_of_a_gap(&self) {
+        self.tell_of_a_gap(|_| true);
+    }
+
+    fn tell_of_a_gap(&self, whom: impl Fn(&Connection) -> bool) {
+        for open in self.streams().values_mut() {
+            open.retain_mut(|stream| !whom(&stream.connection) || stream.put(events::GAP));
         }
     }
 
@@ -103,7 +139,7 @@ impl Hub {
     async fn forget(&self, connection: &Connection) {
         if let Err(cause) = self.registry.forget(connection).await {
             // It runs out by itself.
-            tracing::warn!(connection = connection.id, "cannot take a connection off the registry: {cause}");
+            warn!(connection = connection.id, "cannot take a connection off the registry: {cause}");
         }
     }
 
@@ -122,7 +158,11 @@ impl Open {
             self.seen.pop_front();
         }
         self.seen.push_back(post);
-        match self.queue.try_send(frame.clone()) {
+        self.put(frame.clone())
+    }
+
+    fn put(&mut self, frame: Bytes) -> bool {
+        match self.queue.try_send(frame) {
             Ok(()) => true,
             Err(mpsc::error::TrySendError::Full(_)) => {
                 let connection = &self.connection.id;

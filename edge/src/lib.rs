@@ -12,9 +12,9 @@ mod sessions;
 
 use std::sync::Arc;
 
-use chassis::{Clock, OnFailure, Pod, Random, Stage, config::Keys, token::Keyring};
+use chassis::{Clock, Pod, Random, Stage, config::Keys, token::Keyring};
 use hub::Hub;
-use store::{Stores, sets};
+use store::sets::{self, Sets};
 use tokio::net::TcpListener;
 
 /// The role's own settings.
@@ -46,8 +46,8 @@ impl Config {
 pub struct Parts {
     /// Where it runs.
     pub pod: Pod,
-    /// Where data lives.
-    pub stores: Stores,
+    /// Sessions, connections, and what the relay tells.
+    pub sets: Sets,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Randomness.
@@ -73,18 +73,13 @@ struct Edge {
 
 /// Starts the role on a listener. It is ready when this returns, and runs until its pod drains.
 pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> {
-    let Parts { pod, stores, clock, random, keyring, timeline_url, config } = parts;
-    let hub = Arc::new(Hub::new(pod.clone(), stores.connections.clone(), config.connections_max));
+    let Parts { pod, sets, clock, random, keyring, timeline_url, config } = parts;
+    let hub = Arc::new(Hub::new(pod.clone(), sets.connections.clone(), config.connections_max));
 
-    let (told, streams, name) = (hub.clone(), stores.pod_streams.clone(), pod.name().to_owned());
-    pod.tasks.spawn("deliveries", Stage::Loops, OnFailure::Restart, move |stop| {
-        deliveries::run(told.clone(), streams.clone(), name.clone(), stop)
-    });
+    let (told, streams, name) = (hub.clone(), sets.pod_streams.clone(), pod.name().to_owned());
+    pod.tasks.errand("deliveries", Stage::Loops, move |stop| deliveries::run(told, streams, name, stop));
     let renewed = hub.clone();
-    pod.tasks.spawn("registry", Stage::Loops, OnFailure::Restart, move |stop| {
-        let hub = renewed.clone();
-        async move { hub.keep_registered(stop).await }
-    });
+    pod.tasks.errand("registry", Stage::Loops, move |stop| async move { renewed.keep_registered(stop).await });
     let closed = hub.clone();
     pod.tasks.errand("streams", Stage::Streams, move |stop| async move {
         stop.cancelled().await;
@@ -92,7 +87,7 @@ pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> 
     });
 
     let users = grpc::Users::connect(&timeline_url, keyring)?;
-    let edge = Edge { pod: pod.clone(), hub, sessions: stores.sessions, users, clock, random, config };
+    let edge = Edge { pod: pod.clone(), hub, sessions: sets.sessions, users, clock, random, config };
     server::spawn(Arc::new(edge), listener);
     pod.health.set_ready(true);
     Ok(())

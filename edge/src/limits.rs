@@ -15,7 +15,7 @@ pub(crate) const STREAM_SEEN_POSTS_MAX: usize = 256;
 /// How long a connection is registered without renewal.
 pub(crate) const REGISTERED_MS: i64 = 30_000;
 /// How often connections are registered again.
-pub(crate) const REGISTER_EVERY: Duration = Duration::from_secs(10);
+pub(crate) const REGISTER_EVERY: Duration = Duration::from_secs(5);
 /// When a browser that was sent away comes back, at the earliest.
 pub(crate) const RETRY_MS_MIN: u64 = 2_000;
 /// And over how many milliseconds the returns are spread.

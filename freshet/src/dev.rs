@@ -66,31 +66,35 @@ pub(crate) async fn run(
     let ports = Ports::bind(&settings.listen).await?;
     let addresses = ports.addresses();
     prepare_folder(&settings, fresh)?;
-    let stores = Stores::open(&settings.stores, clock.clone(), random.clone()).await?;
     let keyring = match settings.keyring.clone() {
         Some(keyring) => keyring,
         None => token_key::read_or_make(&settings.data, clock.clone(), &*random)?,
     };
     let grace = settings.drain_grace;
     let data = settings.data.clone();
-    let pods = start(Assembly { settings, stores, keyring, clock, random }, ports).await?;
+    let assembly = Assembly { settings, keyring, clock, random };
+    let foundation = assembly.pod("stores");
+    let stores = Stores::open(&assembly.settings.stores, &assembly.store_parts(&foundation)).await?;
+    let pods = start(&assembly, &stores, ports).await?;
     print!("{}", banner(&addresses, &data, began));
 
-    let failed = select_all(pods.iter().map(|pod| Box::pin(pod.tasks.failed())));
+    let failed = select_all(pods.iter().chain([&foundation]).map(|pod| Box::pin(pod.tasks.failed())));
     let outcome = tokio::select! { () = stop => Ok(()), _ = failed => Err(DevError::Failed) };
     join_all(pods.iter().map(|pod| drain(pod, grace))).await;
+    drain(&foundation, grace).await;
     telemetry.flush();
     outcome
 }
 
-async fn start(assembly: Assembly, ports: Ports) -> Result<Vec<Pod>, DevError> {
+async fn start(assembly: &Assembly, stores: &Stores, ports: Ports) -> Result<Vec<Pod>, DevError> {
     let timeline_url = format!("http://{}", ports.addresses().timeline);
-    Ok(vec![
-        assembly.timeline(ports.timeline).await?,
-        assembly.relay(ports.relay)?,
-        assembly.ranking(ports.ranking)?,
-        assembly.edge(ports.edge, timeline_url)?,
-    ])
+    let [timeline, relay, ranking, edge] = ["timeline", "relay", "ranking", "edge"].map(|role| assembly.pod(role));
+    assembly.timeline(&timeline, stores.clone(), ports.timeline).await?;
+    assembly.relay(&relay, stores.clone(), ports.relay)?;
+    let Stores { ledger, sets, event_log, .. } = stores.clone();
+    assembly.ranking(&ranking, (ledger, sets.clone(), event_log), ports.ranking)?;
+    assembly.edge(&edge, sets, ports.edge, timeline_url)?;
+    Ok(vec![timeline, relay, ranking, edge])
 }
 
 impl Ports {

@@ -10,10 +10,9 @@ use proto::{
     freshet::event::v1::{Envelope, envelope::Payload},
 };
 use store::{
-    Stores,
     consumer::{Apply, Failure},
-    ledger::{Likes, Posts},
-    sets::{Hot, HotLists},
+    ledger::{Ledger, Likes, Posts},
+    sets::{Hot, HotLists, Sets},
 };
 
 use crate::day::{Calendar, Day};
@@ -30,8 +29,8 @@ pub(crate) struct HotPosts {
 }
 
 impl HotPosts {
-    pub(crate) fn new(stores: &Stores, clock: Arc<dyn Clock>, calendar: Calendar) -> Self {
-        Self { lists: stores.hot_lists.clone(), ledger: stores.posts.clone(), clock, calendar }
+    pub(crate) fn new(ledger: &Ledger, sets: &Sets, clock: Arc<dyn Clock>, calendar: Calendar) -> Self {
+        Self { lists: sets.hot_lists.clone(), ledger: ledger.posts.clone(), clock, calendar }
     }
 
     /// The hottest posts of a day; of today when no day is named.

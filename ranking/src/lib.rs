@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chassis::{Clock, OnFailure, Pod, Stage, config::Keys, token::Keyring};
 use day::Calendar;
 use proto::event::Topic;
-use store::{Stores, consumer};
+use store::{consumer, event_log::EventLog, ledger::Ledger, sets::Sets};
 use tokio::net::TcpListener;
 
 const GROUP: &str = "ranking";
@@ -36,8 +36,12 @@ impl Config {
 pub struct Parts {
     /// Where it runs.
     pub pod: Pod,
-    /// Where data lives.
-    pub stores: Stores,
+    /// The truth.
+    pub ledger: Ledger,
+    /// Where hot lists are kept.
+    pub sets: Sets,
+    /// Where events come from.
+    pub event_log: Arc<dyn EventLog>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The keys of internal tokens.
@@ -50,13 +54,13 @@ pub struct Parts {
 
 /// Starts the role on a listener. It runs until its pod drains.
 pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> {
-    let Parts { pod, stores, clock, keyring, grpc, config } = parts;
-    let hot = Arc::new(hot::HotPosts::new(&stores, clock, config.calendar));
+    let Parts { pod, ledger, sets, event_log, clock, keyring, grpc, config } = parts;
+    let hot = Arc::new(hot::HotPosts::new(&ledger, &sets, clock, config.calendar));
     chassis::grpc::Server::default()
         .with(grpc::service(hot.clone()))
         .spawn(&pod, &grpc, keyring, listener)
         .map_err(chassis::Error::internal)?;
-    let (consuming, log) = (pod.clone(), stores.event_log);
+    let (consuming, log) = (pod.clone(), event_log);
     pod.tasks.spawn("likes", Stage::Loops, OnFailure::Restart, move |stop| {
         let (pod, log, hot) = (consuming.clone(), log.clone(), hot.clone());
         async move { consumer::run(&pod, &*log, GROUP, &TOPICS, hot, stop).await }

@@ -36,11 +36,11 @@ pub(crate) struct Deliver {
 impl Deliver {
     pub(crate) fn new(stores: &Stores, clock: Arc<dyn Clock>) -> Self {
         Self {
-            archive: stores.posts_by_author.clone(),
-            graph: stores.graph.clone(),
-            homes: stores.homes.clone(),
-            recents: stores.recents.clone(),
-            pods: stores.pod_streams.clone(),
+            archive: stores.archive.posts_by_author.clone(),
+            graph: stores.ledger.graph.clone(),
+            homes: stores.sets.homes.clone(),
+            recents: stores.sets.recents.clone(),
+            pods: stores.sets.pod_streams.clone(),
             clock,
         }
     }

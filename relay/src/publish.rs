@@ -39,8 +39,8 @@ impl Publisher {
     pub(crate) fn new(owner: &str, stores: &Stores) -> Self {
         Self {
             owner: owner.to_owned(),
-            outbox: stores.outbox.clone(),
-            leases: stores.shard_leases.clone(),
+            outbox: stores.ledger.outbox.clone(),
+            leases: stores.ledger.shard_leases.clone(),
             log: stores.event_log.clone(),
         }
     }

@@ -2,11 +2,20 @@
 
 mod embedded;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-pub use embedded::InLedger;
+pub(crate) use embedded::InLedger;
 use proto::{PostId, UserId};
 
 use crate::{Error, ledger::Post};
+
+/// The archive, each part by the trait of its concern.
+#[derive(Clone)]
+pub struct Archive {
+    /// Every author's posts.
+    pub posts_by_author: Arc<dyn PostsByAuthor>,
+}
 
 /// Every author's posts, to the oldest.
 #[async_trait]

@@ -5,7 +5,7 @@ mod sqlite;
 use async_trait::async_trait;
 use bytes::Bytes;
 use proto::event::Topic;
-pub use sqlite::SqliteLog;
+pub(crate) use sqlite::SqliteLog;
 
 use crate::{Error, Shard};
 

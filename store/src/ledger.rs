@@ -3,6 +3,8 @@
 
 mod sqlite;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use chassis::id::Grant;
@@ -11,7 +13,49 @@ pub use sqlite::Sqlite;
 pub(crate) use sqlite::{COLUMNS as SQLITE_POST_COLUMNS, failed as sqlite_failed, post as sqlite_post};
 use tokio::sync::watch;
 
-use crate::{Error, Shard};
+use crate::{
+    Error, Shard,
+    archive::{Archive, InLedger},
+    event_log::{EventLog, SqliteLog},
+};
+
+/// The ledger, each part by the trait of its concern.
+#[derive(Clone)]
+pub struct Ledger {
+    /// People.
+    pub accounts: Arc<dyn Accounts>,
+    /// Who follows whom.
+    pub graph: Arc<dyn Graph>,
+    /// Posts and likes.
+    pub posts: Arc<dyn Posts>,
+    /// Committed events.
+    pub outbox: Arc<dyn Outbox>,
+    /// Who publishes which shard.
+    pub shard_leases: Arc<dyn ShardLeases>,
+    /// Who mints ids under which number.
+    pub writer_numbers: Arc<dyn WriterNumbers>,
+    /// Its tables, read as an archive.
+    pub(crate) as_archive: Archive,
+    /// Its own event log, where it has one.
+    pub(crate) as_event_log: Option<Arc<dyn EventLog>>,
+}
+
+impl Ledger {
+    /// The embedded ledger.
+    pub(crate) fn sqlite(ledger: Sqlite) -> Self {
+        let ledger = Arc::new(ledger);
+        Self {
+            accounts: ledger.clone(),
+            graph: ledger.clone(),
+            posts: ledger.clone(),
+            outbox: ledger.clone(),
+            shard_leases: ledger.clone(),
+            writer_numbers: ledger.clone(),
+            as_event_log: Some(Arc::new(SqliteLog::new(ledger.clone()))),
+            as_archive: Archive { posts_by_author: Arc::new(InLedger(ledger)) },
+        }
+    }
+}
 
 /// The event of a change: its id, and how its payload is made from the row as it was written. A call that changes nothing
 /// writes no event.

@@ -3,15 +3,18 @@
 //! The ledger (SQL) and the event log are the truth; the archive and the sets are derived from them and can be lost.
 
 pub mod archive;
+mod config;
 pub mod consumer;
 pub mod error;
 pub mod event_log;
 pub mod ledger;
+pub mod migrate;
+mod open;
 pub mod sets;
 pub mod shard;
-mod stores;
 pub mod writer;
 
+pub use config::Config;
 pub use error::{Entity, Error};
+pub use open::{OpenError, Parts, Stores};
 pub use shard::Shard;
-pub use stores::{Config, OpenError, Stores};

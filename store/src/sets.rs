@@ -4,7 +4,7 @@
 pub mod entry;
 mod memory;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -26,9 +26,61 @@ pub const RECENT_MEMBERS_MAX: usize = 128;
 pub const POD_STREAM_MESSAGES_MAX: usize = 10_000;
 const _: () = assert!(HOME_MEMBERS_KEPT < HOME_MEMBERS_MAX);
 
-/// The right to build a home: only its holder's writes count as the build's.
+/// How long a build may take: then its builder is taken for dead, and another one begins.
+pub const BUILD_MS_MAX: i64 = 5_000;
+
+/// The sets, each by the trait of its concern.
+#[derive(Clone)]
+pub struct Sets {
+    /// Readers' home timelines.
+    pub homes: Arc<dyn HomeTimelines>,
+    /// Authors' newest posts.
+    pub recents: Arc<dyn Recents>,
+    /// Who is signed in.
+    pub sessions: Arc<dyn Sessions>,
+    /// Who is connected where.
+    pub connections: Arc<dyn Connections>,
+    /// What edge pods are told.
+    pub pod_streams: Arc<dyn PodStreams>,
+    /// The hot posts of each day.
+    pub hot_lists: Arc<dyn HotLists>,
+}
+
+impl Sets {
+    /// All of them by one adapter.
+    pub(crate) fn of<A>(adapter: Arc<A>) -> Self
+    where
+        A: HomeTimelines + Recents + Sessions + Connections + PodStreams + HotLists + 'static,
+    {
+        Self {
+            homes: adapter.clone(),
+            recents: adapter.clone(),
+            sessions: adapter.clone(),
+            connections: adapter.clone(),
+            pod_streams: adapter.clone(),
+            hot_lists: adapter,
+        }
+    }
+}
+
+/// The right to build a home: only its holder's writes count as the build's. It tells when the build began, so that a
+/// builder that died can be told from one at work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildToken(pub u64);
+
+impl BuildToken {
+    /// 48 bits of the millisecond when the build began, 16 of randomness.
+    #[must_use]
+    pub fn new(began_unix_ms: i64, random: u64) -> Self {
+        Self(began_unix_ms.unsigned_abs() << 16 | random & 0xFFFF)
+    }
+
+    /// When the build began.
+    #[must_use]
+    pub fn began_unix_ms(self) -> i64 {
+        (self.0 >> 16).cast_signed()
+    }
+}
 
 /// What a reader's home was when somebody wanted to build it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,8 +198,9 @@ pub struct Connection {
 /// Who is connected where.
 #[async_trait]
 pub trait Connections: Send + Sync {
-    /// Registers a pod's connections, or renews them, for so many milliseconds.
-    async fn register(&self, connections: &[Connection], ttl_ms: i64) -> Result<(), Error>;
+    /// Registers a pod's connections, or renews them, for so many milliseconds. Tells which of them were not registered
+    /// until now: for a renewal that means that the registry was lost, and that the relay knew nothing of them meanwhile.
+    async fn register(&self, connections: &[Connection], ttl_ms: i64) -> Result<Vec<Connection>, Error>;
 
     /// Forgets a connection.
     async fn forget(&self, connection: &Connection) -> Result<(), Error>;
@@ -156,13 +209,24 @@ pub trait Connections: Send + Sync {
     async fn of_user(&self, user: UserId) -> Result<Vec<Connection>, Error>;
 }
 
-/// A message on a pod's stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodMessage {
-    /// Its place: it rises.
-    pub position: u64,
-    /// An encoded `freshet.event.v1.Delivery`.
-    pub delivery: Bytes,
+/// A place in a pod's stream: how many messages there were before it, and the store's own name of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodPosition {
+    /// Messages are numbered from 1 on, without a gap, for as long as the stream is not lost.
+    pub number: u64,
+    /// The store's own name of it.
+    pub token: (u64, u64),
+}
+
+/// What a pod was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Encoded `freshet.event.v1.Delivery` messages, oldest first.
+    pub deliveries: Vec<Bytes>,
+    /// Whether messages before these were lost: the stream was cut at its cap, or the store lost it.
+    pub missed: bool,
+    /// Where to go on.
+    pub position: PodPosition,
 }
 
 /// What edge pods are told, each on its own capped stream: a dropped connection loses nothing.
@@ -171,8 +235,8 @@ pub trait PodStreams: Send + Sync {
     /// Tells a pod.
     async fn send(&self, pod: &str, delivery: Bytes) -> Result<(), Error>;
 
-    /// What a pod was told after a position, oldest first. Waits until there is something.
-    async fn receive(&self, pod: &str, after: u64) -> Result<Vec<PodMessage>, Error>;
+    /// What a pod was told after a position; a new pod begins at the default one. Waits until there is something.
+    async fn receive(&self, pod: &str, after: PodPosition) -> Result<Told, Error>;
 }
 
 /// A post's place in a hot list.

@@ -6,6 +6,7 @@ pub mod logs;
 pub mod person;
 pub mod process;
 pub mod sandbox;
+pub mod servers;
 pub mod stream;
 pub mod tools;
 pub mod wait;

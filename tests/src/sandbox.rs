@@ -51,6 +51,8 @@ impl Pods {
 /// A whole Freshet.
 pub struct Sandbox {
     assembly: Assembly,
+    stores: Stores,
+    foundation: Pod,
     keys: String,
     pods: Vec<Pod>,
     timelines: Vec<SocketAddr>,
@@ -77,8 +79,13 @@ impl Sandbox {
         logs::capture();
         let data = tempfile::tempdir().expect("a folder for the data");
         let keys = format!("test:{}", (&random::System as &dyn Random).secret());
+        let assembly = assemble(&data, &keys, settings);
+        let foundation = assembly.pod("stores");
+        let parts = assembly.store_parts(&foundation);
         let mut world = Self {
-            assembly: assemble(&data, &keys, settings).await,
+            stores: Stores::open(&assembly.settings.stores, &parts).await.expect("stores"),
+            foundation,
+            assembly,
             keys,
             pods: Vec::new(),
             timelines: Vec::new(),
@@ -90,22 +97,26 @@ impl Sandbox {
         };
         for _ in 0..pods.timeline {
             let (listener, address) = listen().await;
+            let pod = world.add_pod("timeline");
             world.timelines.push(address);
-            world.pods.push(world.assembly.timeline(listener).await.expect("a timeline pod"));
+            world.assembly.timeline(&pod, world.stores.clone(), listener).await.expect("a timeline pod");
         }
         for _ in 0..pods.relay {
             world.add_relay().await;
         }
         for _ in 0..pods.ranking {
             let (listener, address) = listen().await;
+            let pod = world.add_pod("ranking");
             world.rankings.push(address);
-            world.pods.push(world.assembly.ranking(listener).expect("a ranking pod"));
+            let Stores { ledger, sets, event_log, .. } = world.stores.clone();
+            world.assembly.ranking(&pod, (ledger, sets, event_log), listener).expect("a ranking pod");
         }
         for _ in 0..pods.edge {
             let (listener, address) = listen().await;
+            let pod = world.add_pod("edge");
             world.edges.push(address);
             let timeline = format!("http://{}", world.timelines[world.edges.len() % world.timelines.len()]);
-            world.pods.push(world.assembly.edge(listener, timeline).expect("an edge pod"));
+            world.assembly.edge(&pod, world.stores.sets.clone(), listener, timeline).expect("an edge pod");
         }
         world
     }
@@ -113,7 +124,14 @@ impl Sandbox {
     /// Adds a relay pod.
     pub async fn add_relay(&mut self) {
         let (listener, _) = listen().await;
-        self.pods.push(self.assembly.relay(listener).expect("a relay pod"));
+        let pod = self.add_pod("relay");
+        self.assembly.relay(&pod, self.stores.clone(), listener).expect("a relay pod");
+    }
+
+    fn add_pod(&mut self, role: &str) -> Pod {
+        let pod = self.assembly.pod(role);
+        self.pods.push(pod.clone());
+        pod
     }
 
     /// Stops every pod of a role, as a rolling upgrade would.
@@ -163,7 +181,7 @@ impl Sandbox {
     /// The stores under the pods: for what no user can see.
     #[must_use]
     pub fn stores(&self) -> &Stores {
-        &self.assembly.stores
+        &self.stores
     }
 
     /// The timeline pods' addresses.
@@ -185,13 +203,13 @@ impl Sandbox {
 
     /// Waits until everything that is committed has been published.
     pub async fn outbox_is_empty(&self) {
-        let outbox = &self.assembly.stores.outbox;
+        let outbox = &self.stores.ledger.outbox;
         wait::until("an empty outbox", async || (outbox.backlog().await.expect("the outbox") == 0).then_some(())).await;
     }
 
     /// Whether a person holds a registered stream.
     pub async fn is_connected(&self, user: UserId) -> bool {
-        !self.assembly.stores.connections.of_user(user).await.expect("the registry").is_empty()
+        !self.stores.sets.connections.of_user(user).await.expect("the registry").is_empty()
     }
 
     fn client(&self, addresses: &[SocketAddr], caller: Caller) -> Client {
@@ -226,6 +244,7 @@ impl Drop for Sandbox {
             tokio::runtime::Handle::current().block_on(async {
                 self.outbox_is_empty().await;
                 self.finish(&pods).await;
+                self.finish(std::slice::from_ref(&self.foundation)).await;
             });
         });
     }
@@ -238,7 +257,7 @@ async fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-async fn assemble(data: &TempDir, keys: &str, settings: &[(&str, &str)]) -> Assembly {
+fn assemble(data: &TempDir, keys: &str, settings: &[(&str, &str)]) -> Assembly {
     let clock: Arc<dyn Clock> = Arc::new(clock::System);
     let random: Arc<dyn Random> = Arc::new(random::System);
     let folder = data.path().display().to_string();
@@ -251,7 +270,6 @@ async fn assemble(data: &TempDir, keys: &str, settings: &[(&str, &str)]) -> Asse
     };
     let layers = Layers::load(None, [], cheap.iter().chain(settings).map(flag).collect()).expect("settings");
     let (settings, _) = Settings::read(layers, &clock).expect("valid settings");
-    let stores = Stores::open(&settings.stores, clock.clone(), random.clone()).await.expect("stores");
     let keyring = Keyring::parse(keys, clock.clone()).expect("a key");
-    Assembly { settings, stores, keyring, clock, random }
+    Assembly { settings, keyring, clock, random }
 }

@@ -24,8 +24,19 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     None
 }
 
+/// The path of a tool that the machine has or has not. `None`: the test is skipped.
+#[must_use]
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file());
+    if found.is_none() {
+        skip(&format!("{name} is not on this machine"));
+    }
+    found
+}
+
 /// Says that a test is skipped. `SKIPPED_TESTS`, where it is set, is a file that counts them.
-fn skip(why: &str) {
+pub fn skip(why: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "with CI=true nothing may be skipped: {why}");
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     eprintln!("SKIPPED {test}: {why}");

@@ -37,10 +37,10 @@ pub(crate) struct Homes {
 impl Homes {
     pub(crate) fn new(stores: &Stores) -> Self {
         Self {
-            sets: stores.homes.clone(),
-            accounts: stores.accounts.clone(),
-            posts: stores.posts.clone(),
-            fan_in: FanIn { graph: stores.graph.clone(), archive: stores.posts_by_author.clone() },
+            sets: stores.sets.homes.clone(),
+            accounts: stores.ledger.accounts.clone(),
+            posts: stores.ledger.posts.clone(),
+            fan_in: FanIn { graph: stores.ledger.graph.clone(), archive: stores.archive.posts_by_author.clone() },
         }
     }
 

@@ -44,7 +44,7 @@ pub struct Parts {
 /// Starts the role on a listener. It is ready when this returns, and runs until its pod drains.
 pub async fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> {
     let Parts { pod, stores, clock, random, keyring, grpc, config } = parts;
-    let ids = store::writer::keep(&pod, stores.writer_numbers.clone(), clock.clone()).await?;
+    let ids = store::writer::keep(&pod, stores.ledger.writer_numbers.clone(), clock.clone()).await?;
     let people = people::People::new(&stores, ids.clone(), clock, random, config.people)?;
     let posts = posts::Posts::new(&stores, ids);
     let homes = home::Homes::new(&stores);

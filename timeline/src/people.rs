@@ -67,9 +67,9 @@ impl People {
     ) -> Result<Self, Error> {
         let hasher = Hasher::new(&config.passwords, random.clone())?;
         Ok(Self {
-            accounts: stores.accounts.clone(),
-            graph: stores.graph.clone(),
-            sessions: stores.sessions.clone(),
+            accounts: stores.ledger.accounts.clone(),
+            graph: stores.ledger.graph.clone(),
+            sessions: stores.sets.sessions.clone(),
             ids,
             clock,
             random,

@@ -24,7 +24,7 @@ pub(crate) struct Posts {
 
 impl Posts {
     pub(crate) fn new(stores: &Stores, ids: Arc<Minter>) -> Self {
-        Self { ledger: stores.posts.clone(), ids }
+        Self { ledger: stores.ledger.posts.clone(), ids }
     }
 
     async fn create(&self, author: UserId, text: Text) -> Result<Post, Error> {

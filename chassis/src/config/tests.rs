@@ -89,3 +89,25 @@ fn durations_are_written_as_they_are_read() {
         assert_eq!(parse_duration(text), None, "{text:?}");
     }
 }
+
+#[test]
+fn a_url_is_shown_without_its_password() {
+    for (url, shown) in [
+        ("postgres://ada:hunter42@db:5432/freshet", "postgres://ada:(redacted)@db:5432/freshet"),
+        ("redis://:hunter42@cache/0", "redis://:(redacted)@cache/0"),
+        ("postgres://ada:hun@ter42@db/x?a=b@c", "postgres://ada:(redacted)@db/x?a=b@c"),
+        ("kafka://a:9092,b:9092", "kafka://a:9092,b:9092"),
+        ("sqlite:///var/lib/freshet.db", "sqlite:///var/lib/freshet.db"),
+    ] {
+        assert_eq!(without_password(url), shown);
+    }
+    let read = |parse: fn(&str) -> Option<()>| {
+        let layers = Layers::load(None, [], vec![flag("reader.store", "redis://:hunter42@cache")]).unwrap();
+        let mut keys = Keys::new(layers);
+        keys.url("reader.store", ((), "memory://".into()), "redis://", "where", parse);
+        format!("{:?}", keys.finish())
+    };
+    for told in [read(|_| Some(())), read(|_| None)] {
+        assert!(told.contains("redis://:(redacted)@cache") && !told.contains("hunter42"), "{told}");
+    }
+}

@@ -21,3 +21,17 @@ pub fn duration_text(span: Duration) -> String {
         UNITS.into_iter().rev().find(|(_, size)| ms >= *size && ms.is_multiple_of(*size)).unwrap_or(UNITS[0]);
     format!("{}{unit}", ms / size)
 }
+
+/// A URL for people to read: `scheme://user:(redacted)@host`.
+#[must_use]
+pub fn without_password(url: &str) -> String {
+    let redacted = || {
+        let (scheme, rest) = url.split_once("://")?;
+        // The last @ before the path: a password may contain one that was not escaped.
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        let (credentials, _) = authority.rsplit_once('@')?;
+        let (user, _) = credentials.split_once(':')?;
+        Some(format!("{scheme}://{user}:(redacted){}", &rest[credentials.len()..]))
+    };
+    redacted().unwrap_or_else(|| url.to_owned())
+}

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Reads the ledger's tables as an archive.
-pub struct InLedger(pub Arc<Sqlite>);
+pub(crate) struct InLedger(pub(crate) Arc<Sqlite>);
 
 #[async_trait]
 impl PostsByAuthor for InLedger {

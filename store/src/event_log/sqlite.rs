@@ -27,7 +27,7 @@ const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 const TRIM_EVERY: u64 = 10_000;
 
 /// The embedded event log.
-pub struct SqliteLog {
+pub(crate) struct SqliteLog {
     ledger: Arc<Sqlite>,
     appended: watch::Sender<u64>,
     groups: Arc<Mutex<HashMap<&'static str, watch::Sender<Members>>>>,
@@ -43,7 +43,7 @@ struct Members {
 impl SqliteLog {
     /// The log in this ledger's file.
     #[must_use]
-    pub fn new(ledger: Arc<Sqlite>) -> Self {
+    pub(crate) fn new(ledger: Arc<Sqlite>) -> Self {
         Self { ledger, appended: watch::Sender::new(0), groups: Arc::default() }
     }
 

@@ -22,7 +22,7 @@ use sqlx::{
 use tokio::sync::watch;
 
 use super::Event;
-use crate::{Error, Shard, error::damaged, stores::OpenError};
+use crate::{Error, OpenError, Shard, error::damaged};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 const STORE: &str = "the ledger";
@@ -58,7 +58,7 @@ impl Sqlite {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(LOCK_WAIT);
-        let broken = |cause: &dyn std::fmt::Display| OpenError::Ledger { path: path.into(), cause: cause.to_string() };
+        let broken = |cause: &dyn std::fmt::Display| unusable(path, cause);
         let pool = |connections| SqlitePoolOptions::new().max_connections(connections).acquire_timeout(LOCK_WAIT);
         let writer = pool(1).connect_with(options.clone()).await.map_err(|cause| broken(&cause))?;
         MIGRATIONS.run(&writer).await.map_err(|cause| broken(&cause))?;
@@ -78,7 +78,7 @@ impl Sqlite {
             file.push(suffix);
             match std::fs::remove_file(&file) {
                 Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(OpenError::Ledger { path: path.into(), cause: cause.to_string() });
+                    return Err(unusable(path, &cause));
                 }
                 _ => {}
             }
@@ -172,9 +172,13 @@ impl Sqlite {
     }
 }
 
+fn unusable(path: &Path, cause: &dyn std::fmt::Display) -> OpenError {
+    OpenError::Unusable { store: STORE, place: path.display().to_string(), cause: cause.to_string() }
+}
+
 fn lock_folder(path: &Path) -> Result<File, OpenError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let broken = |cause: std::io::Error| OpenError::Ledger { path: path.into(), cause: cause.to_string() };
+    let broken = |cause: std::io::Error| unusable(path, &cause);
     std::fs::create_dir_all(folder).map_err(broken)?;
     let lock = File::create(folder.join("freshet.lock")).map_err(broken)?;
     match lock.try_lock() {

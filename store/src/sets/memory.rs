@@ -17,7 +17,7 @@ use proto::UserId;
 use sorted_set::SortedSet;
 use tokio::sync::Notify;
 
-use super::{Connection, Entry, PodMessage, PodName, RECENT_MEMBERS_MAX, Recents, Session, SessionHash, Sessions};
+use super::{Connection, Entry, PodName, RECENT_MEMBERS_MAX, Recents, Session, SessionHash, Sessions};
 use crate::Error;
 
 /// All sets, in the process.
@@ -36,7 +36,7 @@ struct State {
     sessions: HashMap<SessionHash, Session>,
     /// By reader, then by connection; with the time when each runs out.
     connections: HashMap<UserId, HashMap<String, (Connection, i64)>>,
-    pods: BTreeMap<PodName, connections::Told>,
+    pods: BTreeMap<PodName, connections::PodStream>,
     hot: BTreeMap<String, hot::Day>,
 }
 

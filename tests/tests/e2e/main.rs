@@ -3,6 +3,7 @@
 mod access;
 mod bad_input;
 mod commands;
+mod contract;
 mod edge;
 mod process;
 mod readme;

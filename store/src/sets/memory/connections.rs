@@ -6,29 +6,43 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use proto::UserId;
 
-use super::{Memory, PodMessage};
+use super::Memory;
 use crate::{
     Error,
-    sets::{Connection, Connections, POD_STREAM_MESSAGES_MAX, PodStreams},
+    sets::{Connection, Connections, POD_STREAM_MESSAGES_MAX, PodPosition, PodStreams, Told},
 };
 
 /// A pod's stream: the newest messages, and how many there ever were.
 #[derive(Default)]
-pub(super) struct Told {
-    messages: VecDeque<PodMessage>,
+pub(super) struct PodStream {
+    messages: VecDeque<Bytes>,
     last: u64,
+}
+
+impl PodStream {
+    fn after(&self, position: PodPosition) -> Option<Told> {
+        let first = self.last - self.messages.len() as u64 + 1;
+        let skipped = usize::try_from((position.number + 1).saturating_sub(first)).unwrap_or(usize::MAX);
+        let deliveries: Vec<_> = self.messages.iter().skip(skipped).cloned().collect();
+        let (missed, position) = (position.number + 1 < first, PodPosition { number: self.last, token: (0, 0) });
+        (!deliveries.is_empty()).then_some(Told { deliveries, missed, position })
+    }
 }
 
 #[async_trait]
 impl Connections for Memory {
-    async fn register(&self, connections: &[Connection], ttl_ms: i64) -> Result<(), Error> {
-        let expires_ms = self.clock.unix_ms() + ttl_ms;
+    async fn register(&self, connections: &[Connection], ttl_ms: i64) -> Result<Vec<Connection>, Error> {
+        let now = self.clock.unix_ms();
         let mut state = self.state();
+        let mut new = Vec::new();
         for connection in connections {
             let held = state.connections.entry(connection.user).or_default();
-            held.insert(connection.id.clone(), (connection.clone(), expires_ms));
+            let before = held.insert(connection.id.clone(), (connection.clone(), now + ttl_ms));
+            if before.is_none_or(|(_, expires_ms)| expires_ms <= now) {
+                new.push(connection.clone());
+            }
         }
-        Ok(())
+        Ok(new)
     }
 
     async fn forget(&self, connection: &Connection) -> Result<(), Error> {
@@ -57,30 +71,26 @@ impl PodStreams for Memory {
     async fn send(&self, pod: &str, delivery: Bytes) -> Result<(), Error> {
         {
             let mut state = self.state();
-            let told = state.pods.entry(pod.to_owned()).or_default();
-            told.last += 1;
-            told.messages.push_back(PodMessage { position: told.last, delivery });
-            if told.messages.len() > POD_STREAM_MESSAGES_MAX {
-                told.messages.pop_front();
+            let stream = state.pods.entry(pod.to_owned()).or_default();
+            stream.last += 1;
+            stream.messages.push_back(delivery);
+            if stream.messages.len() > POD_STREAM_MESSAGES_MAX {
+                stream.messages.pop_front();
             }
         }
         self.told.notify_waiters();
         Ok(())
     }
 
-    async fn receive(&self, pod: &str, after: u64) -> Result<Vec<PodMessage>, Error> {
+    async fn receive(&self, pod: &str, after: PodPosition) -> Result<Told, Error> {
         loop {
             // Listening begins before looking, so that what is sent in between is not missed.
-            let told = self.told.notified();
-            let news: Vec<_> = {
-                let state = self.state();
-                let messages = state.pods.get(pod).map(|told| &told.messages).into_iter().flatten();
-                messages.filter(|message| message.position > after).cloned().collect()
-            };
-            if !news.is_empty() {
-                return Ok(news);
+            let rung = self.told.notified();
+            let told = self.state().pods.get(pod).and_then(|stream| stream.after(after));
+            if let Some(told) = told {
+                return Ok(told);
             }
-            told.await;
+            rung.await;
         }
     }
 }

