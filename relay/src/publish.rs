@@ -95,9 +95,9 @@ impl Publisher {
             }
             let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
             let records = rows.into_iter().map(|row| record(row, lease)).collect();
-            failpoint::hold("relay.before_publish").await;
+            failpoint::reach("relay.before_publish").await;
             self.log.append(records).await?;
-            failpoint::hold("relay.before_remove").await;
+            failpoint::reach("relay.before_remove").await;
             if !self.outbox.remove(lease, &ids).await? {
                 let (shard, epoch) = (lease.shard, lease.epoch);
                 warn!(%shard, epoch, "lost the lease on shard {shard} while publishing; its next owner sends again");

@@ -58,7 +58,7 @@ impl Held {
     async fn at(failpoint: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let gate = folder.path().join("gate");
-        let armed = format!("{failpoint}={}", gate.display());
+        let armed = format!("{failpoint}=hold:{}", gate.display());
         let process = Process::start(BINARY, &folder.path().join("data"), &[], &armed);
         let calls = client(&process).await;
         let (ada, lin) = (sign_up(&calls, "ada").await, sign_up(&calls, "lin").await);
