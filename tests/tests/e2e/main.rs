@@ -6,6 +6,7 @@ mod bad_input;
 mod commands;
 mod contract;
 mod edge;
+mod faults;
 mod process;
 mod readme;
 mod story;
