@@ -17,18 +17,20 @@ get_kafka() {
 
 # Formatting a data folder takes a JVM of its own; the result names no port, so every start takes a copy of this one.
 format_kafka() { # FOLDER
-    kafka_properties "$1/formatted" 9092 9093 >"$1/format.properties"
+    kafka_properties "$1/formatted" 9092 9093 9094 9095 >"$1/format.properties"
     "$(java_home)/bin/java" "${JVM_OPTIONS[@]}" -cp "$(class_path "$1")" kafka.tools.StorageTool format \
         --cluster-id "$KAFKA_CLUSTER_ID" --config "$1/format.properties" >"$1/log" 2>&1 ||
         fail_with_log "cannot install kafka: its data folder could not be formatted" "$1/log"
 }
 
 start_kafka() {
-    local folder=$DIR/kafka
-    claim_port kafka
-    claim_port kafka-controller
+    local folder=$DIR/kafka name
+    for name in kafka kafka-controller kafka-behind-proxy kafka-proxy; do
+        claim_port "$name"
+    done
     mkdir -p "$folder"
-    kafka_properties "$folder/data" "$(port kafka)" "$(port kafka-controller)" >"$folder/server.properties"
+    kafka_properties "$folder/data" "$(port kafka)" "$(port kafka-controller)" "$(port kafka-behind-proxy)" \
+        "$(port kafka-proxy)" >"$folder/server.properties"
     if [ ! -d "$folder/data" ]; then
         rm -rf "$folder/draft"
         cp -r "$(folder_of kafka)/formatted" "$folder/draft"
@@ -42,16 +44,18 @@ start_kafka() {
 # Its port is open long before the broker may lead a partition.
 kafka_is_ready() { grep -q 'Kafka Server started' "$DIR/logs/kafka.log"; }
 
-kafka_properties() { # DATA PORT CONTROLLER_PORT
+# A broker tells its clients where to go. Those that come by the listener PROXIED are sent to the proxy's port, where a
+# test may listen and pass on what it likes.
+kafka_properties() { # DATA PORT CONTROLLER_PORT PORT_BEHIND_PROXY PROXY_PORT
     cat <<PROPERTIES
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@$HOST:$3
-listeners=PLAINTEXT://$HOST:$2,CONTROLLER://$HOST:$3
-advertised.listeners=PLAINTEXT://$HOST:$2
+listeners=PLAINTEXT://$HOST:$2,CONTROLLER://$HOST:$3,PROXIED://$HOST:$4
+advertised.listeners=PLAINTEXT://$HOST:$2,PROXIED://$HOST:$5
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT
 log.dirs=$1
 
 # A topic that nobody made is a mistake that a test must see.
@@ -91,5 +95,8 @@ PROPERTIES
 }
 
 addresses_kafka() {
-    [ ! -e "$DIR/ports/kafka" ] || echo "export FRESHET_TEST_KAFKA=kafka://$HOST:$(port kafka)"
+    [ -e "$DIR/ports/kafka" ] || return 0
+    echo "export FRESHET_TEST_KAFKA=kafka://$HOST:$(port kafka)"
+    echo "export FRESHET_TEST_KAFKA_PROXY=$HOST:$(port kafka-proxy)"
+    echo "export FRESHET_TEST_KAFKA_BEHIND_PROXY=$HOST:$(port kafka-behind-proxy)"
 }
