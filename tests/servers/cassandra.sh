@@ -125,5 +125,5 @@ XML
 }
 
 addresses_cassandra() {
-    [ ! -e "$DIR/ports/cassandra" ] || echo "export FRESHET_TEST_CASSANDRA=scylla://$HOST:$(port cassandra)"
+    [ ! -e "$DIR/ports/cassandra" ] || echo "export TEST_CASSANDRA=scylla://$HOST:$(port cassandra)"
 }

@@ -96,7 +96,7 @@ PROPERTIES
 
 addresses_kafka() {
     [ -e "$DIR/ports/kafka" ] || return 0
-    echo "export FRESHET_TEST_KAFKA=kafka://$HOST:$(port kafka)"
-    echo "export FRESHET_TEST_KAFKA_PROXY=$HOST:$(port kafka-proxy)"
-    echo "export FRESHET_TEST_KAFKA_BEHIND_PROXY=$HOST:$(port kafka-behind-proxy)"
+    echo "export TEST_KAFKA=kafka://$HOST:$(port kafka)"
+    echo "export TEST_KAFKA_PROXY=$HOST:$(port kafka-proxy)"
+    echo "export TEST_KAFKA_BEHIND_PROXY=$HOST:$(port kafka-behind-proxy)"
 }

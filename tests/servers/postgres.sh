@@ -64,5 +64,5 @@ make_database() { # FOLDER
 
 addresses_postgres() {
     [ ! -e "$DIR/ports/postgres" ] ||
-        echo "export FRESHET_TEST_POSTGRES=postgres://postgres@$HOST:$(port postgres)/postgres"
+        echo "export TEST_POSTGRES=postgres://postgres@$HOST:$(port postgres)/postgres"
 }

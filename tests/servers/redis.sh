@@ -113,12 +113,12 @@ cluster_is_whole() { redis_cli "$1" cluster info | grep -q '^cluster_state:ok'; 
 addresses_redis() {
     local one two three
     if [ -e "$DIR/ports/redis-single" ]; then
-        echo "export FRESHET_TEST_REDIS=redis://$HOST:$(port redis-single)"
-        echo "export FRESHET_TEST_REDIS_TLS=rediss://$HOST:$(port redis-tls)"
-        printf 'export FRESHET_TEST_REDIS_CA=%q\n' "$DIR/tls/ca.pem"
+        echo "export TEST_REDIS=redis://$HOST:$(port redis-single)"
+        echo "export TEST_REDIS_TLS=rediss://$HOST:$(port redis-tls)"
+        printf 'export TEST_REDIS_CA=%q\n' "$DIR/tls/ca.pem"
     fi
     if [ -e "$DIR/redis/cluster" ]; then
         one=$HOST:$(port redis-node-1) two=$HOST:$(port redis-node-2) three=$HOST:$(port redis-node-3)
-        echo "export FRESHET_TEST_REDIS_CLUSTER=redis-cluster://$one,$two,$three"
+        echo "export TEST_REDIS_CLUSTER=redis-cluster://$one,$two,$three"
     fi
 }

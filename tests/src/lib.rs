@@ -15,6 +15,7 @@ pub mod servers;
 pub mod stream;
 pub mod tools;
 pub mod wait;
+pub mod walkthrough;
 pub mod watcher;
 
 pub use person::Person;

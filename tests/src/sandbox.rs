@@ -1,5 +1,5 @@
 //! A whole Freshet in one process: several pods of each role on stores of its own, embedded or, with
-//! `FRESHET_TEST_STORES=servers`, on the real servers. When it is dropped it checks itself: nothing is left in the outbox, no
+//! `TEST_STORES=servers`, on the real servers. When it is dropped it checks itself: nothing is left in the outbox, no
 //! task died, no unexpected error was logged.
 
 use std::{
@@ -269,10 +269,10 @@ async fn listen() -> (TcpListener, SocketAddr) {
 
 /// Where the sandboxes of this run keep their data.
 async fn stores_of_this_run(data: &TempDir) -> Vec<(&'static str, String)> {
-    match std::env::var("FRESHET_TEST_STORES").as_deref() {
+    match std::env::var("TEST_STORES").as_deref() {
         Ok("servers") => servers::settings(&SERVERS, data.path()).await.expect("all servers"),
         Ok("embedded") | Err(_) => vec![("data", data.path().display().to_string())],
-        Ok(other) => panic!("FRESHET_TEST_STORES = {other:?}: embedded or servers"),
+        Ok(other) => panic!("TEST_STORES = {other:?}: embedded or servers"),
     }
 }
 

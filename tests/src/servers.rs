@@ -50,12 +50,12 @@ impl Adapter {
     const fn variable(self) -> Option<&'static str> {
         match self {
             Self::Sqlite | Self::Memory => None,
-            Self::Postgres => Some("FRESHET_TEST_POSTGRES"),
-            Self::Redis => Some("FRESHET_TEST_REDIS"),
-            Self::RedisTls => Some("FRESHET_TEST_REDIS_TLS"),
-            Self::RedisCluster => Some("FRESHET_TEST_REDIS_CLUSTER"),
-            Self::Kafka => Some("FRESHET_TEST_KAFKA"),
-            Self::Cassandra => Some("FRESHET_TEST_CASSANDRA"),
+            Self::Postgres => Some("TEST_POSTGRES"),
+            Self::Redis => Some("TEST_REDIS"),
+            Self::RedisTls => Some("TEST_REDIS_TLS"),
+            Self::RedisCluster => Some("TEST_REDIS_CLUSTER"),
+            Self::Kafka => Some("TEST_KAFKA"),
+            Self::Cassandra => Some("TEST_CASSANDRA"),
         }
     }
 
@@ -80,17 +80,23 @@ fn address(adapter: Adapter) -> Option<String> {
     found
 }
 
+/// Whether servers can be started here: where they are running, they can. If not, the test is skipped, loudly.
+#[must_use]
+pub fn can_be_had() -> bool {
+    SERVERS.into_iter().all(|server| address(server).is_some())
+}
+
 /// Where a proxy in front of Kafka must listen, and where Kafka is behind it: a broker tells its clients where to go.
 #[must_use]
 pub fn kafka_behind_a_proxy() -> (SocketAddr, SocketAddr) {
-    ["FRESHET_TEST_KAFKA_PROXY", "FRESHET_TEST_KAFKA_BEHIND_PROXY"]
+    ["TEST_KAFKA_PROXY", "TEST_KAFKA_BEHIND_PROXY"]
         .map(|variable| std::env::var(variable).ok().and_then(|address| address.parse().ok()).expect(variable))
         .into()
 }
 
 /// Takes everything out of Redis, as a failover to an empty replica would.
 pub async fn flush_redis() {
-    let url = std::env::var("FRESHET_TEST_REDIS").expect("Redis");
+    let url = std::env::var("TEST_REDIS").expect("Redis");
     let address = url.trim_start_matches("redis://").split('/').next().unwrap_or_default();
     let mut redis = TcpStream::connect(address).await.expect("Redis");
     redis.write_all(b"FLUSHALL\r\n").await.expect("a command");
@@ -106,9 +112,9 @@ impl ServicesFolder {
     /// The folder, where `tests/run` gave one. `None`: the test is skipped, loudly.
     #[must_use]
     pub fn of_this_run() -> Option<Self> {
-        let found = std::env::var_os("FRESHET_TEST_SERVICES").map(|folder| Self(folder.into()));
+        let found = std::env::var_os("TEST_SERVICES").map(|folder| Self(folder.into()));
         if found.is_none() {
-            skip("it needs servers of its own (FRESHET_TEST_SERVICES is not set): run tests/faults");
+            skip("it needs servers of its own (TEST_SERVICES is not set): run tests/faults");
         }
         found
     }
@@ -152,7 +158,7 @@ pub async fn settings(adapters: &[Adapter], data: &Path) -> Option<Vec<(&'static
             url = new_database(&url, &name).await;
         }
         if *adapter == Adapter::RedisTls {
-            settings.push(("stores.sets_ca", std::env::var("FRESHET_TEST_REDIS_CA").unwrap_or_default()));
+            settings.push(("stores.sets_ca", std::env::var("TEST_REDIS_CA").unwrap_or_default()));
         }
         settings.retain(|(key, _)| *key != adapter.key());
         settings.push((adapter.key(), url));
