@@ -20,6 +20,8 @@ const WATCHERS: usize = 6;
 /// Enough for a few hundred deeds before, during and after a fault.
 const LOAD: Duration = Duration::from_secs(3);
 const KAFKA_AWAY: Duration = Duration::from_secs(20);
+/// Longer than the leases of shards and writer numbers, and than a consumer's session.
+const PAST_EVERY_LEASE: Duration = Duration::from_secs(12);
 
 /// A cluster at work, and the people who use it.
 struct Run {
@@ -98,6 +100,18 @@ async fn r4_each_server_is_cut_off_slowed_down_and_loses_its_answers() {
             proxy.set(Weather::Cut);
             proxy.set(Weather::Clear);
         }
+    }
+    run.verdict().await.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r5_a_pod_of_each_role_is_frozen_past_its_leases_and_goes_on() {
+    let Some(mut run) = Run::under_load("R5", "").await else { return };
+    for role in ["timeline", "relay", "ranking"] {
+        let frozen = run.cluster.members.iter().find(|member| member.role == role).expect("a pod");
+        frozen.process.freeze().await;
+        sleep(PAST_EVERY_LEASE).await;
+        frozen.process.thaw().await;
     }
     run.verdict().await.must_be_clean(&run.cluster);
 }
