@@ -3,6 +3,7 @@
 use crate::{
     OpenError,
     config::{ArchiveUrl, Config, EventsUrl, LedgerUrl},
+    ledger::migrate_postgres,
 };
 
 /// Something that a migration does, or has done.
@@ -27,8 +28,8 @@ impl Config {
     /// Brings every store up to date, and tells what that takes. Embedded stores need nothing: they do it when opened.
     pub async fn migrate(&self, mode: Mode) -> Result<Vec<Step>, OpenError> {
         let mut steps = Vec::new();
-        if let LedgerUrl::Postgres(_url) = &self.ledger {
-            let _ = mode;
+        if let LedgerUrl::Postgres(url) = &self.ledger {
+            steps.extend(migrate_postgres(url, mode).await?);
         }
         if let EventsUrl::Kafka(_brokers) = &self.events {}
         if let ArchiveUrl::Scylla(_nodes) = &self.archive {}
