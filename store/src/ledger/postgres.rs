@@ -1,12 +1,13 @@
 //! The ledger of many pods: PostgreSQL. Transactions are READ COMMITTED, so every change is made by statements that are exact
 //! when others run beside them, or under a row's lock. The time is the database's.
+#![expect(clippy::duplicate_mod, reason = "the SQL is one for both databases, and each driver has its own types")]
 
 mod connect;
 mod failure;
 mod migrate;
 mod wakeups;
 
-// The SQL is one for both databases, and each driver has its own types: these files are compiled once for each.
+// Compiled once for each driver.
 #[path = "sql/accounts.rs"]
 mod accounts;
 #[path = "sql/archive.rs"]

@@ -1,7 +1,7 @@
 //! The embedded ledger: one SQLite file, one process. Writes begin IMMEDIATE on one connection, so that they never fail by
 //! upgrading a read lock; reads have connections of their own.
 
-// The SQL is one for both databases, and each driver has its own types: these files are compiled once for each.
+// The SQL is one for both databases, and each driver has its own types: these are compiled once for each.
 #[path = "sql/accounts.rs"]
 mod accounts;
 #[path = "sql/archive.rs"]
@@ -212,8 +212,30 @@ pub(crate) fn failed(cause: sqlx::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use chassis::clock::System;
+    use proto::{
+        EventId, UserId,
+        freshet::event::v1::{Followed, envelope::Payload},
+    };
 
     use super::*;
+    use crate::ledger::{Event, Graph as _};
+
+    #[tokio::test]
+    async fn what_is_done_again_has_a_higher_version_whatever_the_clock_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Sqlite::open(&folder.path().join("freshet.db"), 4, Arc::new(System)).await.unwrap();
+        let far = 4_000_000_000_000_000_i64;
+        let rows = format!(
+            "INSERT INTO accounts VALUES (1, 'a', '', '', 0, 0), (2, 'b', '', '', 0, 0); \
+             INSERT INTO follows VALUES (1, 2, FALSE, {far})"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(ledger.writer()).await.unwrap();
+        let compose = |(): &()| Payload::Followed(Followed { follower_id: "1".into(), followee_id: "2".into() });
+        let event = Event { id: EventId::new(1).unwrap(), compose: &compose };
+        assert!(ledger.follow(UserId::new(1).unwrap(), UserId::new(2).unwrap(), event).await.unwrap());
+        let version: i64 = sqlx::query_scalar("SELECT version FROM follows").fetch_one(ledger.reader()).await.unwrap();
+        assert_eq!(version, far + 1);
+    }
 
     #[tokio::test]
     async fn a_file_of_a_newer_release_is_refused() {
