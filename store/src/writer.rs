@@ -19,9 +19,8 @@ const CLOCK_OFF_MAX_MS: i64 = 2_000;
 pub async fn keep(pod: &Pod, numbers: Arc<dyn WriterNumbers>, clock: Arc<dyn Clock>) -> Result<Arc<Minter>, Error> {
     let minter = Arc::new(Minter::new(clock.clone()));
     let owner = pod.name().to_owned();
-    let asked_unix_ms = clock.unix_ms();
     let lease = numbers.claim(&owner, TERMS).await?;
-    grant(&minter, &lease, asked_unix_ms, &*clock);
+    grant(&minter, &lease, &*clock);
     let keeper = Keeper { numbers, clock, minter: minter.clone(), owner };
     pod.tasks.once("writer lease", Stage::Foundations, OnFailure::StopPod, move |stop| async move {
         let mut lease = Some(lease);
@@ -46,14 +45,13 @@ impl Keeper {
     /// Renews the lease, or claims another number where it was lost. While the ledger does not answer, the minter goes on up
     /// to its ceiling and no further.
     async fn renew(&self, lease: Option<WriterLease>) -> Option<WriterLease> {
-        let asked_unix_ms = self.clock.unix_ms();
         let renewed = match &lease {
             Some(lease) => self.numbers.renew(&self.owner, lease, self.minter.untouched_unix_ms(), TERMS).await,
             None => self.numbers.claim(&self.owner, TERMS).await.map(Some),
         };
         match renewed {
             Ok(Some(renewed)) => {
-                grant(&self.minter, &renewed, asked_unix_ms, &*self.clock);
+                grant(&self.minter, &renewed, &*self.clock);
                 Some(renewed)
             }
             Ok(None) => {
@@ -77,10 +75,8 @@ impl Keeper {
     }
 }
 
-fn grant(minter: &Minter, lease: &WriterLease, asked_unix_ms: i64, clock: &dyn Clock) {
-    // The ledger read its clock at some moment of the call: a slow answer is no clock that is off.
-    let answered_unix_ms = clock.unix_ms().max(asked_unix_ms);
-    let off_ms = lease.ledger_unix_ms.clamp(asked_unix_ms, answered_unix_ms) - lease.ledger_unix_ms;
+fn grant(minter: &Minter, lease: &WriterLease, clock: &dyn Clock) {
+    let off_ms = clock.unix_ms() - lease.ledger_unix_ms;
     let trusted = off_ms.abs() <= CLOCK_OFF_MAX_MS;
     if !trusted {
         warn!("this pod's clock is {off_ms} ms off the ledger's; no ids are minted until it is set right");
