@@ -1,11 +1,8 @@
 //! The archive: wide rows for reading at scale, made from events. Embedded, it is the ledger's own tables.
 
-mod embedded;
-
 use std::sync::Arc;
 
 use async_trait::async_trait;
-pub(crate) use embedded::InLedger;
 use proto::{PostId, UserId};
 
 use crate::{Error, ledger::Post};

@@ -3,6 +3,7 @@
 use crate::{
     OpenError,
     config::{ArchiveUrl, Config, EventsUrl, LedgerUrl},
+    ledger::migrate_postgres,
 };
 
 /// Something that a migration does, or has done.
@@ -26,13 +27,18 @@ pub enum Mode {
 impl Config {
     /// Brings every store up to date, and tells what that takes. Embedded stores need nothing: they do it when opened.
     pub async fn migrate(&self, mode: Mode) -> Result<Vec<Step>, OpenError> {
-        let mut steps = Vec::new();
-        if let LedgerUrl::Postgres(_url) = &self.ledger {
-            let _ = mode;
-        }
+        let mut steps = self.migrate_ledger(mode).await?;
         if let EventsUrl::Kafka(_brokers) = &self.events {}
         if let ArchiveUrl::Scylla(_nodes) = &self.archive {}
         steps.dedup();
         Ok(steps)
+    }
+
+    /// Brings the ledger alone up to date.
+    pub async fn migrate_ledger(&self, mode: Mode) -> Result<Vec<Step>, OpenError> {
+        match &self.ledger {
+            LedgerUrl::Sqlite(_) => Ok(Vec::new()),
+            LedgerUrl::Postgres(url) => migrate_postgres(url, mode).await,
+        }
     }
 }

@@ -1,4 +1,5 @@
 //! What every adapter of a store promises: one suite a trait, the same tests over all its adapters.
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 /// Runs each test of a suite on each adapter. A test takes what `$open` gives; where that is nothing, it is skipped.
 macro_rules! store_contract {
@@ -17,4 +18,5 @@ macro_rules! store_contract {
     };
 }
 
+mod ledger;
 mod sets;
