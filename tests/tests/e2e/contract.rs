@@ -1,5 +1,4 @@
 //! What every adapter of a store promises: one suite a trait, the same tests over all its adapters.
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 /// Runs each test of a suite on each adapter. A test takes what `$open` gives; where that is nothing, it is skipped.
 macro_rules! store_contract {
