@@ -3,6 +3,7 @@
 
 pub mod entry;
 mod memory;
+mod redis;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,6 +12,7 @@ use bytes::Bytes;
 pub use entry::{Coverage, Entry};
 pub use memory::Memory;
 use proto::{EntryId, PostId, UserId};
+pub(crate) use redis::Redis;
 use sha2::{Digest as _, Sha256};
 
 use crate::{Error, ledger::Likes};
