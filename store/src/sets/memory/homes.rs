@@ -99,7 +99,7 @@ impl HomeTimelines for Memory {
                 home.add(entry)?;
             }
             let live = state.connections.get(reader).into_iter().flat_map(|held| held.values());
-            for (connection, _) in live.filter(|(_, expires_ms)| *expires_ms > now) {
+            for connection in live.filter_map(|registered| registered.live(now)) {
                 let told = online.entry(connection.pod.clone()).or_default();
                 // A reader's connections on one pod are told once: the pod knows them all.
                 if told.last() != Some(reader) {

@@ -18,9 +18,9 @@ impl Redis {
         &self,
         connections: &[(Bucket, &'a Connection)],
         ttl_ms: i64,
-        call_number: u64,
+        round: u64,
     ) -> Result<Vec<&'a Connection>, Error> {
-        let mut call = Call::default().arg(ttl_ms).arg(&call_number.to_be_bytes());
+        let mut call = Call::default().arg(ttl_ms).arg(round);
         for (bucket, connection) in connections {
             call.add_key(self.keys.online(*bucket));
             call.add_arg(connection.user.get());
@@ -34,13 +34,12 @@ impl Redis {
 
 #[async_trait]
 impl Connections for Redis {
-    async fn register(&self, connections: &[Connection], ttl_ms: i64) -> Result<Vec<Connection>, Error> {
+    async fn register(&self, connections: &[Connection], ttl_ms: i64, round: u64) -> Result<Vec<Connection>, Error> {
         let mut connections: Vec<_> = connections.iter().map(|one| (Bucket::of(one.user), one)).collect();
         connections.sort_by_key(|(bucket, _)| *bucket);
         let together = |a: &(Bucket, _), b: &(Bucket, _)| !self.is_cluster || a.0 == b.0;
         let calls = connections.chunk_by(together).flat_map(|part| part.chunks(CALL_CONNECTIONS_MAX));
-        let number = self.random.number();
-        let new = try_join_all(calls.map(|part| self.register_call(part, ttl_ms, number))).await?;
+        let new = try_join_all(calls.map(|part| self.register_call(part, ttl_ms, round))).await?;
         Ok(new.into_iter().flatten().cloned().collect())
     }
 

@@ -35,7 +35,7 @@ pub(super) enum Server {
     /// One server.
     Single(Client),
     /// A Cluster: for calls, and for calls that may wait.
-    Cluster { calls: ClusterClient, waits: ClusterClient },
+    Cluster { calls: Box<ClusterClient>, waits: Box<ClusterClient> },
 }
 
 impl Server {
@@ -66,6 +66,7 @@ impl Server {
                 .min_retry_wait(millis(RETRY_AFTER_MIN))
                 .max_retry_wait(millis(RETRY_AFTER_MAX))
                 .build()
+                .map(Box::new)
                 .map_err(|cause| cause.to_string())
         };
         Ok(Self::Cluster { calls: client(Duration::ZERO)?, waits: client(wait_max)? })

@@ -63,7 +63,7 @@ local function add_entries(home, sentinel, first, max, kept)
   end
 end
 
--- A reader's connections that have not run out, each {id, pod, runs out at, made by which call}.
+-- A reader's connections that have not run out, each {id, pod, runs out at, made in which round}.
 local function live(packed, now)
   local connections = {}
   if packed then

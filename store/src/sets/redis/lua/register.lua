@@ -1,8 +1,8 @@
--- Registers connections, or renews them. KEYS: the online hash of each. ARGV: for how long (ms), this call's own number,
--- then for each its reader, its id and its pod. Returns the places (from 1) of those that were not there until now.
--- A connection remembers the call that made it, so that a call that is sent again, because its answer was lost, does not
+-- Registers connections, or renews them. KEYS: the online hash of each. ARGV: for how long (ms), the round, then for each
+-- its reader, its id and its pod. Returns the places (from 1) of those that were not there until now.
+-- A connection remembers the round that made it, so that a call that is sent again, because its answer was lost, does not
 -- take what it made itself for a registration that lasted.
-local ttl, call = tonumber(ARGV[1]), ARGV[2]
+local ttl, round = tonumber(ARGV[1]), ARGV[2]
 local now = now_ms()
 local new = {}
 for at, online in ipairs(KEYS) do
@@ -15,11 +15,11 @@ for at, online in ipairs(KEYS) do
     end
   end
   if not mine then
-    mine = { id, pod, 0, call }
+    mine = { id, pod, 0, round }
     connections[#connections + 1] = mine
   end
   mine[2], mine[3] = pod, now + ttl
-  if mine[4] == call then
+  if mine[4] == round then
     new[#new + 1] = at
   end
   redis.call('HSET', online, reader, cmsgpack.pack(connections))

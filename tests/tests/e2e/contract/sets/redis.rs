@@ -136,9 +136,9 @@ async fn a_lost_stream_is_told_as_missed(served: Served) {
 async fn a_lost_registry_is_told_as_new(served: Served) {
     let connections: Vec<_> =
         (1..=5).map(|reader| Connection { id: format!("c{reader}"), pod: "here".into(), user: user(reader) }).collect();
-    served.sets.connections.register(&connections, 60_000).await.unwrap();
+    served.sets.connections.register(&connections, 60_000, 1).await.unwrap();
     served.lose("online:").await;
-    let mut new = served.sets.connections.register(&connections, 60_000).await.unwrap();
+    let mut new = served.sets.connections.register(&connections, 60_000, 2).await.unwrap();
     new.sort_by_key(|connection| connection.user);
     assert_eq!(new, connections);
 }
