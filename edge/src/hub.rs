@@ -23,6 +23,9 @@ use crate::{
     limits::{REGISTER_EVERY, REGISTERED_MS, STREAM_QUEUE_EVENTS_MAX, STREAM_SEEN_POSTS_MAX},
 };
 
+/// Renewals count from 0 on: none of them is the round that a stream joined in.
+const ROUND_OF_JOINS: u64 = u64::MAX;
+
 /// The pod's open streams.
 pub(crate) struct Hub {
     pod: Pod,
@@ -73,7 +76,7 @@ impl Hub {
         if self.stopping() {
             return Ok(None);
         }
-        self.registry.register(std::slice::from_ref(&seat.connection), REGISTERED_MS).await?;
+        self.registry.register(std::slice::from_ref(&seat.connection), REGISTERED_MS, ROUND_OF_JOINS).await?;
         for stream in self.streams().get_mut(&user).into_iter().flatten() {
             stream.registered |= stream.connection.id == seat.connection.id;
         }
@@ -93,6 +96,7 @@ impl Hub {
     /// Registers every stream again, in time, until asked to stop. A stream that the registry had lost was unknown to the
     /// relay meanwhile, and is told so.
     pub(crate) async fn keep_registered(&self, stop: Stop) {
+        let mut round = 0;
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -105,15 +109,22 @@ impl Hub {
                 .filter(|stream| stream.registered)
                 .map(|stream| stream.connection.clone())
                 .collect();
-            match self.registry.register(&held, REGISTERED_MS).await {
-                Ok(lost) if lost.is_empty() => {}
+            match self.registry.register(&held, REGISTERED_MS, round).await {
                 Ok(lost) => {
-                    warn!("the registry had lost {} connections; their streams are told to read again", lost.len());
-                    let lost: HashSet<_> = lost.iter().map(|connection| connection.id.as_str()).collect();
-                    self.tell_of_a_gap(|connection| lost.contains(connection.id.as_str()));
+                    round += 1;
+                    self.tell_the_lost(&lost);
                 }
+                // In the same round again: it may have been done, and only its answer lost.
                 Err(cause) => warn!("cannot renew the connections, trying again: {cause}"),
             }
+        }
+    }
+
+    fn tell_the_lost(&self, lost: &[Connection]) {
+        if !lost.is_empty() {
+            warn!("the registry had lost {} connections; their streams are told to read again", lost.len());
+            let lost: HashSet<_> = lost.iter().map(|connection| connection.id.as_str()).collect();
+            self.tell_of_a_gap(|connection| lost.contains(connection.id.as_str()));
         }
     }
 

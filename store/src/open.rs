@@ -9,7 +9,7 @@ use crate::{
     config::{ArchiveUrl, Config, EventsUrl, LedgerUrl, SetsUrl},
     event_log::EventLog,
     ledger::{Ledger, Postgres, Sqlite},
-    sets::{Memory, Sets},
+    sets::{Memory, Redis, Sets},
 };
 
 /// What stores run on.
@@ -81,7 +81,10 @@ impl Config {
     pub async fn open_sets(&self, parts: &Parts) -> Result<Sets, OpenError> {
         match &self.sets {
             SetsUrl::Memory => Ok(Sets::of(Arc::new(Memory::new(parts.clock.clone(), parts.random.clone())))),
-            SetsUrl::Redis(_) | SetsUrl::RedisCluster(_) => Err(not_yet("the sets")),
+            url @ (SetsUrl::Redis(_) | SetsUrl::RedisCluster(_)) => {
+                let (authority, random) = (self.sets_ca.as_deref(), parts.random.clone());
+                Ok(Sets::of(Arc::new(Redis::open(url, authority, &self.namespace, random).await?)))
+            }
         }
     }
 

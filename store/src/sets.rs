@@ -3,6 +3,7 @@
 
 pub mod entry;
 mod memory;
+mod redis;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,6 +12,7 @@ use bytes::Bytes;
 pub use entry::{Coverage, Entry};
 pub use memory::Memory;
 use proto::{EntryId, PostId, UserId};
+pub(crate) use redis::Redis;
 use sha2::{Digest as _, Sha256};
 
 use crate::{Error, ledger::Likes};
@@ -200,7 +202,9 @@ pub struct Connection {
 pub trait Connections: Send + Sync {
     /// Registers a pod's connections, or renews them, for so many milliseconds. Tells which of them were not registered
     /// until now: for a renewal that means that the registry was lost, and that the relay knew nothing of them meanwhile.
-    async fn register(&self, connections: &[Connection], ttl_ms: i64) -> Result<Vec<Connection>, Error>;
+    /// What this round itself registered counts as new again: so whoever missed the answer asks once more with the same
+    /// number, and every other call has another one.
+    async fn register(&self, connections: &[Connection], ttl_ms: i64, round: u64) -> Result<Vec<Connection>, Error>;
 
     /// Forgets a connection.
     async fn forget(&self, connection: &Connection) -> Result<(), Error>;

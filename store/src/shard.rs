@@ -28,7 +28,7 @@ impl fmt::Display for Shard {
 }
 
 /// FNV-1a: unlike the standard library's hash, it is the same in every process and every release.
-fn stable_hash(bytes: &[u8]) -> u64 {
+pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 

@@ -71,6 +71,11 @@ impl Coverage {
         entry.get() >= self.0
     }
 
+    /// As the sentinel has it.
+    pub(super) fn to_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+
     /// The entry below which the set knows nothing; `None` when it is complete to the beginning.
     #[must_use]
     pub fn bottom(self) -> Option<EntryId> {
@@ -111,7 +116,7 @@ impl Sentinel {
             State::Complete => 1,
         };
         member[2..10].copy_from_slice(&self.token.0.to_be_bytes());
-        member[10..].copy_from_slice(&self.coverage.0.to_be_bytes());
+        member[10..].copy_from_slice(&self.coverage.to_bytes());
         member
     }
 

@@ -34,8 +34,8 @@ struct State {
     homes: HashMap<UserId, homes::Home>,
     recents: HashMap<UserId, SortedSet>,
     sessions: HashMap<SessionHash, Session>,
-    /// By reader, then by connection; with the time when each runs out.
-    connections: HashMap<UserId, HashMap<String, (Connection, i64)>>,
+    /// By reader, then by connection.
+    connections: HashMap<UserId, HashMap<String, connections::Registered>>,
     pods: BTreeMap<PodName, connections::PodStream>,
     hot: BTreeMap<String, hot::Day>,
 }

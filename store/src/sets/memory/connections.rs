@@ -29,18 +29,36 @@ impl PodStream {
     }
 }
 
+/// A connection, until it runs out.
+pub(super) struct Registered {
+    connection: Connection,
+    expires_ms: i64,
+    /// The round that made it.
+    made_in: u64,
+}
+
+impl Registered {
+    /// The connection, unless it ran out.
+    pub(super) fn live(&self, now_ms: i64) -> Option<&Connection> {
+        (self.expires_ms > now_ms).then_some(&self.connection)
+    }
+}
+
 #[async_trait]
 impl Connections for Memory {
-    async fn register(&self, connections: &[Connection], ttl_ms: i64) -> Result<Vec<Connection>, Error> {
+    async fn register(&self, connections: &[Connection], ttl_ms: i64, round: u64) -> Result<Vec<Connection>, Error> {
         let now = self.clock.unix_ms();
         let mut state = self.state();
         let mut new = Vec::new();
         for connection in connections {
             let held = state.connections.entry(connection.user).or_default();
-            let before = held.insert(connection.id.clone(), (connection.clone(), now + ttl_ms));
-            if before.is_none_or(|(_, expires_ms)| expires_ms <= now) {
+            let before = held.get(&connection.id).filter(|before| before.live(now).is_some());
+            let made_in = before.map_or(round, |before| before.made_in);
+            if made_in == round {
                 new.push(connection.clone());
             }
+            let registered = Registered { connection: connection.clone(), expires_ms: now + ttl_ms, made_in };
+            held.insert(connection.id.clone(), registered);
         }
         Ok(new)
     }
@@ -50,7 +68,7 @@ impl Connections for Memory {
         let mut state = self.state();
         if let Some(held) = state.connections.get_mut(&connection.user) {
             held.remove(&connection.id);
-            held.retain(|_, (_, expires_ms)| *expires_ms > now);
+            held.retain(|_, registered| registered.live(now).is_some());
             if held.is_empty() {
                 state.connections.remove(&connection.user);
             }
@@ -62,7 +80,7 @@ impl Connections for Memory {
         let now = self.clock.unix_ms();
         let state = self.state();
         let held = state.connections.get(&user).into_iter().flat_map(|held| held.values());
-        Ok(held.filter(|(_, expires_ms)| *expires_ms > now).map(|(connection, _)| connection.clone()).collect())
+        Ok(held.filter_map(|registered| registered.live(now)).cloned().collect())
     }
 }
 

@@ -99,7 +99,7 @@ impl HomeTimelines for Memory {
                 home.add(entry)?;
             }
             let live = state.connections.get(reader).into_iter().flat_map(|held| held.values());
-            for (connection, _) in live.filter(|(_, expires_ms)| *expires_ms > now) {
+            for connection in live.filter_map(|registered| registered.live(now)) {
                 let told = online.entry(connection.pod.clone()).or_default();
                 // A reader's connections on one pod are told once: the pod knows them all.
                 if told.last() != Some(reader) {
@@ -140,9 +140,11 @@ impl HomeTimelines for Memory {
         let mut state = self.state();
         if let Some(home) = state.homes.get(&reader) {
             let sentinel = home.sentinel()?;
+            // A build from the future began before the clock was set back: nobody knows its age.
+            let is_alive = (0..BUILD_MS_MAX).contains(&(now - sentinel.token.began_unix_ms()));
             match sentinel.state {
                 State::Complete => return Ok(Build::Done),
-                State::Building if now - sentinel.token.began_unix_ms() < BUILD_MS_MAX => return Ok(Build::Theirs),
+                State::Building if is_alive => return Ok(Build::Theirs),
                 State::Building => {}
             }
         }

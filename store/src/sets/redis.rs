@@ -1,0 +1,86 @@
+//! The sets in Redis: one server, one server by TLS, or a Cluster. What several writers touch is changed by scripts, each of
+//! which is one step; what is only read, by plain commands.
+
+mod connections;
+mod error;
+mod homes;
+mod hot;
+mod keys;
+mod link;
+mod pod_streams;
+mod recents;
+mod script;
+mod sessions;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use chassis::{Random, config::without_password};
+use keys::Keys;
+use link::{Link, Server, limited};
+use pod_streams::Receivers;
+use script::Scripts;
+
+use crate::{
+    OpenError,
+    config::{Namespace, SetsUrl},
+};
+
+/// How long opening may take until the server counts as missing.
+const OPEN_WITHIN: Duration = Duration::from_secs(5);
+
+/// All sets, in Redis.
+pub(crate) struct Redis {
+    link: Link,
+    is_cluster: bool,
+    keys: Keys,
+    scripts: Scripts,
+    receivers: Receivers,
+    random: Arc<dyn Random>,
+}
+
+impl Redis {
+    /// Connects, and sees that the server answers and is of the kind that the URL says.
+    pub(crate) async fn open(
+        url: &SetsUrl,
+        authority: Option<&Path>,
+        namespace: &Namespace,
+        random: Arc<dyn Random>,
+    ) -> Result<Self, OpenError> {
+        let unusable = |cause: String| OpenError::Unusable { store: error::STORE, place: place(url), cause };
+        let server = match url {
+            SetsUrl::Redis(url) => Server::single(url, authority),
+            SetsUrl::RedisCluster(nodes) => Server::cluster(nodes, pod_streams::WAIT_MAX),
+            SetsUrl::Memory => Err("it is in the process".to_owned()),
+        };
+        let server = server.map_err(unusable)?;
+        let link = limited(OPEN_WITHIN, async {
+            let link = server.link().await?;
+            link.try_ask::<()>(&redis::cmd("PING")).await?;
+            Ok(link)
+        });
+        let link = link.await.map_err(|cause| unusable(cause.to_string()))?;
+        if !server.is_cluster() {
+            let mut info = redis::cmd("INFO");
+            let told: String = link.ask(info.arg("cluster")).await.map_err(|cause| unusable(cause.to_string()))?;
+            if told.contains("cluster_enabled:1") {
+                return Err(unusable("it is a node of a Cluster: use redis-cluster://HOST:PORT,HOST:PORT".to_owned()));
+            }
+        }
+        Ok(Self {
+            link,
+            is_cluster: server.is_cluster(),
+            keys: Keys::new(namespace),
+            scripts: Scripts::new(),
+            receivers: Receivers::new(server),
+            random,
+        })
+    }
+}
+
+fn place(url: &SetsUrl) -> String {
+    match url {
+        SetsUrl::Memory => "memory://".to_owned(),
+        SetsUrl::Redis(url) => without_password(url),
+        SetsUrl::RedisCluster(nodes) => nodes.iter().map(|node| without_password(node)).collect::<Vec<_>>().join(", "),
+    }
+}

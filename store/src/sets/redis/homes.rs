@@ -1,0 +1,164 @@
+//! Home timelines in Redis.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use futures_util::future::try_join_all;
+use proto::{EntryId, UserId};
+
+use super::{Redis, error::unavailable, keys::Bucket, script::Call};
+use crate::{
+    Error,
+    error::damaged,
+    sets::{
+        BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page,
+        PodName,
+        entry::{Sentinel, State},
+    },
+};
+
+/// Readers a script call: Redis does nothing else meanwhile.
+const CALL_READERS_MAX: usize = 250;
+
+/// Readers in calls of a bearable size. One server takes any readers in one call; of a Cluster, a call is for the keys of
+/// one bucket.
+fn calls(readers: &[UserId], is_cluster: bool) -> Vec<Vec<(Bucket, UserId)>> {
+    let mut readers: Vec<_> = readers.iter().map(|reader| (Bucket::of(*reader), *reader)).collect();
+    readers.sort_unstable();
+    let together = |a: &(Bucket, UserId), b: &(Bucket, UserId)| !is_cluster || a.0 == b.0;
+    readers.chunk_by(together).flat_map(|part| part.chunks(CALL_READERS_MAX)).map(<[_]>::to_vec).collect()
+}
+
+impl Redis {
+    async fn push_call(
+        &self,
+        readers: &[(Bucket, UserId)],
+        entry: Entry,
+        not_after_unix_ms: i64,
+    ) -> Result<Vec<(UserId, PodName)>, Error> {
+        let mut call = Call::default().arg(not_after_unix_ms).arg(entry.score()).arg(&entry.member());
+        call.add_arg(HOME_MEMBERS_MAX);
+        call.add_arg(HOME_MEMBERS_KEPT);
+        for bucket in readers.chunk_by(|a, b| a.0 == b.0) {
+            call.add_key(self.keys.online(bucket[0].0));
+            call.add_arg(bucket.len());
+            for (_, reader) in bucket {
+                call.add_key(self.keys.home(*reader));
+                call.add_arg(reader.get());
+            }
+        }
+        let told: Option<Vec<(i64, PodName)>> = self.scripts.push.call(&self.link, &call).await?;
+        let told = told.ok_or_else(|| unavailable("the event was fetched too long ago to be applied now"))?;
+        let bad = |_| damaged(super::error::STORE, "a connection of nobody");
+        told.into_iter().map(|(reader, pod)| Ok((UserId::new(reader).map_err(bad)?, pod))).collect()
+    }
+
+    /// Whether there was such a home.
+    async fn merge_call(
+        &self,
+        reader: UserId,
+        token: Option<BuildToken>,
+        entries: &[Entry],
+        complete_to: Coverage,
+    ) -> Result<bool, Error> {
+        let token = token.map(|token| token.0.to_be_bytes());
+        let mut call = Call::default().key(self.keys.home(reader)).arg(token.as_ref().map_or(&[][..], |token| token));
+        call.add_arg(&complete_to.to_bytes());
+        call.add_arg(HOME_MEMBERS_MAX);
+        call.add_arg(HOME_MEMBERS_KEPT);
+        for entry in entries {
+            call.add_arg(entry.score());
+            call.add_arg(&entry.member());
+        }
+        self.scripts.merge.call(&self.link, &call).await
+    }
+}
+
+/// The sentinel, if the last member is one: a set without it vouches for nothing, and is no home.
+fn sentinel(last: &[Vec<u8>]) -> Option<Sentinel> {
+    last.first().and_then(|member| Sentinel::from_member(member).ok().flatten())
+}
+
+#[async_trait]
+impl HomeTimelines for Redis {
+    async fn push(
+        &self,
+        readers: &[UserId],
+        entry: Entry,
+        not_after_unix_ms: i64,
+    ) -> Result<BTreeMap<PodName, Vec<UserId>>, Error> {
+        let calls = calls(readers, self.is_cluster);
+        let told = try_join_all(calls.iter().map(|readers| self.push_call(readers, entry, not_after_unix_ms))).await?;
+        let mut online: BTreeMap<PodName, Vec<UserId>> = BTreeMap::new();
+        for (reader, pod) in told.into_iter().flatten() {
+            online.entry(pod).or_default().push(reader);
+        }
+        Ok(online)
+    }
+
+    async fn merge(&self, reader: UserId, entries: &[Entry], complete_to: Coverage) -> Result<(), Error> {
+        self.merge_call(reader, None, entries, complete_to).await.map(|_| ())
+    }
+
+    async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error> {
+        let mut last = redis::cmd("ZRANGE");
+        let last: Vec<Vec<u8>> = self.link.ask(last.arg(self.keys.home(reader)).arg(-1).arg(-1)).await?;
+        Ok(sentinel(&last).map(|sentinel| sentinel.coverage))
+    }
+
+    async fn page(&self, reader: UserId, below: Option<EntryId>, limit: usize) -> Result<Option<Page>, Error> {
+        let home = self.keys.home(reader);
+        let mut ask = redis::pipe();
+        ask.atomic().cmd("ZRANGE").arg(&home).arg(-1).arg(-1);
+        // No home holds more, and Redis takes no larger number than an i64.
+        let limit = limit.min(HOME_MEMBERS_MAX);
+        match below.map(|below| -below.unix_ms()) {
+            _ if limit == 0 => &mut ask,
+            // The ids of that millisecond are all read, because their scores do not tell which of them are below.
+            Some(score) => {
+                ask.cmd("ZRANGE").arg(&home).arg(score).arg(score).arg("BYSCORE");
+                let older = ask.cmd("ZRANGE").arg(&home).arg(format!("({score}")).arg("(+inf").arg("BYSCORE");
+                older.arg("LIMIT").arg(0).arg(limit)
+            }
+            None => ask.cmd("ZRANGE").arg(&home).arg(0).arg(limit - 1),
+        };
+        let answers: Vec<Vec<Vec<u8>>> = self.link.ask_all(&ask).await?;
+        let Some((last, found)) = answers.split_first() else { return Ok(None) };
+        let Some(sentinel) = sentinel(last).filter(|sentinel| sentinel.state == State::Complete) else {
+            return Ok(None);
+        };
+        let mut entries = Vec::with_capacity(limit);
+        for member in found.iter().flatten().filter(|member| !matches!(Sentinel::from_member(member), Ok(Some(_)))) {
+            let entry = Entry::from_member(member)?;
+            if below.is_none_or(|below| entry.id < below) && sentinel.coverage.includes(entry.id) {
+                entries.push(entry);
+            }
+        }
+        entries.truncate(limit);
+        Ok(Some(Page { entries, coverage: sentinel.coverage }))
+    }
+
+    async fn begin_build(&self, reader: UserId) -> Result<Build, Error> {
+        let random = self.random.number().to_be_bytes();
+        let call = Call::default().key(self.keys.home(reader)).arg(&random[..2]).arg(BUILD_MS_MAX);
+        let answer: Vec<u8> = self.scripts.begin_build.call(&self.link, &call).await?;
+        match answer.as_slice() {
+            b"done" => Ok(Build::Done),
+            b"theirs" => Ok(Build::Theirs),
+            token => {
+                let token = token.try_into().map_err(|_| damaged(super::error::STORE, "a token of another length"))?;
+                Ok(Build::Mine(BuildToken(u64::from_be_bytes(token))))
+            }
+        }
+    }
+
+    async fn finish_build(
+        &self,
+        reader: UserId,
+        token: BuildToken,
+        entries: &[Entry],
+        complete_to: Coverage,
+    ) -> Result<bool, Error> {
+        self.merge_call(reader, Some(token), entries, complete_to).await
+    }
+}

@@ -1,0 +1,64 @@
+//! Hot lists in Redis: a sorted set a day, and beside it the version of each score. A sentinel in the set, and a mark
+//! among the versions, vouch that both are complete: neither can outlive what it vouches for.
+
+use async_trait::async_trait;
+use proto::PostId;
+
+use super::{Redis, error::STORE, script::Call};
+use crate::{
+    Error,
+    error::damaged,
+    ledger::Likes,
+    sets::{Hot, HotLists},
+};
+
+/// A day's list is kept for a week; one more day, so that none ends early.
+const KEPT_S: u64 = 8 * 24 * 60 * 60;
+/// In the set with the lowest score, so that it comes last; not of the length of a post.
+const SENTINEL: &[u8] = b"whole";
+const POST_BYTES: usize = 8;
+
+#[async_trait]
+impl HotLists for Redis {
+    async fn is_complete(&self, day: &str) -> Result<bool, Error> {
+        let mut ask = redis::pipe();
+        ask.atomic().cmd("ZSCORE").arg(self.keys.hot(day)).arg(SENTINEL);
+        ask.cmd("HEXISTS").arg(self.keys.hot_versions(day)).arg(SENTINEL);
+        let (score, marked): (Option<f64>, bool) = self.link.ask_all(&ask).await?;
+        Ok(score.is_some() && marked)
+    }
+
+    async fn set_complete(&self, day: &str) -> Result<(), Error> {
+        let (list, versions) = (self.keys.hot(day), self.keys.hot_versions(day));
+        let mut set = redis::pipe();
+        set.atomic().cmd("ZADD").arg(&list).arg("-inf").arg(SENTINEL).ignore();
+        set.cmd("HSET").arg(&versions).arg(SENTINEL).arg(1).ignore();
+        set.cmd("EXPIRE").arg(&list).arg(KEPT_S).ignore();
+        set.cmd("EXPIRE").arg(&versions).arg(KEPT_S).ignore();
+        self.link.ask_all(&set).await
+    }
+
+    async fn record(&self, day: &str, post: PostId, likes: Likes, score: i64) -> Result<(), Error> {
+        let call = Call::default().key(self.keys.hot(day)).key(self.keys.hot_versions(day));
+        let call = call.arg(&post.get().to_be_bytes()).arg(score).arg(likes.version).arg(KEPT_S);
+        self.scripts.record_hot.call(&self.link, &call).await
+    }
+
+    async fn top(&self, day: &str, limit: usize) -> Result<Vec<Hot>, Error> {
+        // In Redis a last place of -1 means all of them.
+        let Some(last) = i64::try_from(limit).unwrap_or(i64::MAX).checked_sub(1).filter(|last| *last >= 0) else {
+            return Ok(Vec::new());
+        };
+        let mut top = redis::cmd("ZREVRANGE");
+        top.arg(self.keys.hot(day)).arg(0).arg(last).arg("WITHSCORES");
+        let members: Vec<(Vec<u8>, f64)> = self.link.ask(&top).await?;
+        members.into_iter().filter(|(member, _)| member != SENTINEL).map(hot).collect()
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "it was written from an integer")]
+fn hot((member, score): (Vec<u8>, f64)) -> Result<Hot, Error> {
+    let bad = || damaged(STORE, format_args!("the member {member:02x?} of a hot list is no post"));
+    let id = <[u8; POST_BYTES]>::try_from(member.as_slice()).map_err(|_| bad())?;
+    Ok(Hot { post: PostId::new(i64::from_be_bytes(id)).map_err(|_| bad())?, score: score as i64 })
+}

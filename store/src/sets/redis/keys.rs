@@ -1,0 +1,96 @@
+//! Every key of the sets. What one script touches has one `{tag}`, and so one slot of a Cluster.
+
+use proto::UserId;
+
+use crate::{config::Namespace, sets::SessionHash, shard::stable_hash};
+
+/// Into how many buckets readers are divided: one script call serves the readers of a bucket. Fixed for ever, because a
+/// reader's keys carry it.
+const BUCKETS: u64 = 64;
+
+/// A slice of the readers, whose keys lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Bucket(u64);
+
+impl Bucket {
+    pub(super) fn of(reader: UserId) -> Self {
+        Self(stable_hash(reader.to_string().as_bytes()) % BUCKETS)
+    }
+}
+
+/// Names keys, each after what all keys of this installation begin with.
+pub(super) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(super) fn new(namespace: &Namespace) -> Self {
+        Self { prefix: namespace.key_prefix() }
+    }
+
+    /// Sorted set: a reader's home timeline and its sentinel.
+    pub(super) fn home(&self, reader: UserId) -> String {
+        format!("{}timeline:home:{{{}}}:{reader}", self.prefix, Bucket::of(reader).0)
+    }
+
+    /// Hash: reader -> that reader's connections.
+    pub(super) fn online(&self, bucket: Bucket) -> String {
+        format!("{}online:{{{}}}", self.prefix, bucket.0)
+    }
+
+    /// Sorted set: an author's newest posts.
+    pub(super) fn recent(&self, author: UserId) -> String {
+        format!("{}recent:{author}", self.prefix)
+    }
+
+    /// Hash: whose session it is and until when.
+    pub(super) fn session(&self, hash: SessionHash) -> String {
+        let hex = hash.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        format!("{}session:{hex}", self.prefix)
+    }
+
+    /// Stream: what a pod is told.
+    pub(super) fn pod(&self, name: &str) -> String {
+        format!("{}pod:{{{name}}}", self.prefix)
+    }
+
+    /// Number: how many messages a pod was ever sent.
+    pub(super) fn pod_sent(&self, name: &str) -> String {
+        format!("{}pod:{{{name}}}:sent", self.prefix)
+    }
+
+    /// Sorted set: the hot posts of a day, and the sentinel that vouches for them.
+    pub(super) fn hot(&self, day: &str) -> String {
+        format!("{}hot:{{{day}}}", self.prefix)
+    }
+
+    /// Hash: post -> the version of its score.
+    pub(super) fn hot_versions(&self, day: &str) -> String {
+        format!("{}hot:{{{day}}}:versions", self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::id::{SEQUENCE_BITS, WRITER_BITS};
+
+    use super::*;
+
+    #[test]
+    fn a_readers_keys_lie_together_and_never_move() {
+        let keys = Keys::new(&Namespace::default());
+        let reader = UserId::new(4242).unwrap();
+        assert_eq!(keys.home(reader), "timeline:home:{37}:4242");
+        assert_eq!(keys.online(Bucket::of(reader)), "online:{37}");
+    }
+
+    #[test]
+    fn readers_spread_over_the_buckets() {
+        let mut counts = [0; BUCKETS as usize];
+        for ms in 0..6400 {
+            let reader = UserId::new((7_000_000_000 + ms * 977) << (WRITER_BITS + SEQUENCE_BITS)).unwrap();
+            counts[Bucket::of(reader).0 as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| (50..200).contains(count)), "{counts:?}");
+    }
+}

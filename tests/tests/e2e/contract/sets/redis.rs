@@ -1,0 +1,171 @@
+//! What only sets on a server can live through: lost keys, forgotten scripts, a restart, a server that is not there.
+
+mod server;
+
+use bytes::Bytes;
+use store::sets::{Connection, Coverage, HOME_MEMBERS_MAX, PodPosition, Sets};
+use tests::{
+    servers::{self, Adapter},
+    tools,
+};
+use tokio::process::Command;
+
+use super::{ALL, build, entry, home, soon, user};
+
+store_contract!(open: [
+    redis = tests::servers::Adapter::Redis,
+    redis_tls = tests::servers::Adapter::RedisTls,
+    redis_cluster = tests::servers::Adapter::RedisCluster,
+] {
+    a_home_never_outgrows_the_small_form,
+    scripts_are_known_again_after_the_server_forgot_them,
+    a_lost_stream_is_told_as_missed,
+    a_lost_registry_is_told_as_new,
+    half_a_hot_list_is_not_complete_and_can_be_filled_again,
+    a_home_without_its_sentinel_is_built_again,
+});
+
+/// Sets on a server, and the server's own client.
+struct Served {
+    sets: Sets,
+    /// Its arguments, for each node.
+    nodes: Vec<Vec<String>>,
+    namespace: String,
+}
+
+async fn open(adapter: Adapter) -> Option<Served> {
+    tools::on_path("redis-cli")?;
+    let data = tempfile::tempdir().expect("a folder");
+    let settings = servers::settings(&[adapter], data.path()).await?;
+    let setting = |key: &str| settings.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
+    let url = setting("stores.sets").expect("a server");
+    let (_, addresses) = url.split_once("://").expect("a URL");
+    let node = |address: &str| {
+        let (host, port) = address.split_once(':').expect("a host and a port");
+        let mut arguments = vec!["-c", "-h", host, "-p", port].into_iter().map(str::to_owned).collect::<Vec<_>>();
+        if let Some(authority) = setting("stores.sets_ca") {
+            arguments.extend(["--tls".to_owned(), "--cacert".to_owned(), authority]);
+        }
+        arguments
+    };
+    Some(Served {
+        sets: servers::config(&settings).open_sets(&servers::parts()).await.expect("sets"),
+        nodes: addresses.split(',').map(node).collect(),
+        namespace: setting("stores.namespace").expect("a namespace"),
+    })
+}
+
+impl Served {
+    /// Tells one node something, and gives its answer's lines.
+    async fn tell(&self, node: &[String], command: &[&str]) -> Vec<String> {
+        let output = Command::new("redis-cli").args(node).args(command).output().await.expect("redis-cli runs");
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+    }
+
+    /// This test's own keys that begin like this.
+    async fn keys(&self, beginning: &str) -> Vec<String> {
+        let pattern = format!("{}:{beginning}*", self.namespace);
+        let mut keys = Vec::new();
+        for node in &self.nodes {
+            keys.extend(self.tell(node, &["--scan", "--pattern", &pattern]).await);
+        }
+        keys.retain(|key| !key.is_empty());
+        keys
+    }
+
+    async fn ask(&self, command: &[&str]) -> String {
+        self.tell(&self.nodes[0], command).await.concat()
+    }
+
+    /// Takes this test's own keys that begin like this away.
+    async fn lose(&self, beginning: &str) {
+        let keys = self.keys(beginning).await;
+        assert!(!keys.is_empty(), "there is nothing to lose");
+        for key in keys {
+            assert_eq!(self.ask(&["DEL", &key]).await, "1");
+        }
+    }
+}
+
+async fn a_home_never_outgrows_the_small_form(served: Served) {
+    let reader = user(1);
+    build(&served.sets, reader, &super::shuffled(200), Coverage::TO_THE_BEGINNING).await;
+    for ms in 0..300 {
+        served.sets.homes.push(&[reader], entry(1000 + ms, 0), soon()).await.unwrap();
+        served.sets.recents.push(entry(ms, 0)).await.unwrap();
+    }
+    served.sets.homes.merge(reader, &super::shuffled(400), Coverage::TO_THE_BEGINNING).await.unwrap();
+    let keys = [served.keys("timeline:home").await, served.keys("recent:").await].concat();
+    assert_eq!(keys.len(), 2, "{keys:?}");
+    for key in keys {
+        // A set that was too large for a moment would be a skiplist for good.
+        assert_eq!(served.ask(&["OBJECT", "ENCODING", &key]).await, "listpack");
+        assert!(served.ask(&["ZCARD", &key]).await.parse::<usize>().unwrap() <= HOME_MEMBERS_MAX);
+    }
+}
+
+async fn scripts_are_known_again_after_the_server_forgot_them(served: Served) {
+    build(&served.sets, user(1), &[], Coverage::TO_THE_BEGINNING).await;
+    for ms in 0..3 {
+        for node in &served.nodes {
+            served.tell(node, &["SCRIPT", "FLUSH"]).await;
+        }
+        served.sets.homes.push(&[user(1)], entry(ms, 0), soon()).await.unwrap();
+    }
+    assert_eq!(home(&served.sets, user(1)).await, [2, 1, 0].map(|ms| entry(ms, 0)));
+}
+
+async fn a_lost_stream_is_told_as_missed(served: Served) {
+    let streams = &served.sets.pod_streams;
+    for _ in 0..3 {
+        streams.send("here", Bytes::from_static(b"before")).await.unwrap();
+    }
+    let before = streams.receive("here", PodPosition::default()).await.unwrap().position;
+    served.lose("pod:").await;
+    for _ in 0..4 {
+        streams.send("here", Bytes::from_static(b"after")).await.unwrap();
+    }
+    let told = streams.receive("here", before).await.unwrap();
+    assert_eq!((told.deliveries.len(), told.missed, told.position.number), (4, true, 4));
+    streams.send("here", Bytes::from_static(b"later")).await.unwrap();
+    let told = streams.receive("here", told.position).await.unwrap();
+    assert_eq!((told.deliveries.len(), told.missed, told.position.number), (1, false, 5));
+}
+
+async fn a_lost_registry_is_told_as_new(served: Served) {
+    let connections: Vec<_> =
+        (1..=5).map(|reader| Connection { id: format!("c{reader}"), pod: "here".into(), user: user(reader) }).collect();
+    served.sets.connections.register(&connections, 60_000, 1).await.unwrap();
+    served.lose("online:").await;
+    let mut new = served.sets.connections.register(&connections, 60_000, 2).await.unwrap();
+    new.sort_by_key(|connection| connection.user);
+    assert_eq!(new, connections);
+}
+
+async fn half_a_hot_list_is_not_complete_and_can_be_filled_again(served: Served) {
+    let lists = &served.sets.hot_lists;
+    let (day, post) = ("20240229", proto::PostId::new(1).unwrap());
+    let likes = store::ledger::Likes { count: 1, version: 5 };
+    let list = format!("{}:hot:{{{day}}}", served.namespace);
+    for lost in [list.clone(), format!("{list}:versions")] {
+        lists.record(day, post, likes, 3).await.unwrap();
+        lists.set_complete(day).await.unwrap();
+        assert_eq!(served.ask(&["DEL", &lost]).await, "1");
+        assert!(!lists.is_complete(day).await.unwrap(), "without {lost}");
+        lists.record(day, post, likes, 3).await.unwrap();
+        assert!(!lists.is_complete(day).await.unwrap(), "without {lost}");
+        lists.set_complete(day).await.unwrap();
+        assert_eq!(lists.top(day, 10).await.unwrap().len(), 1);
+    }
+}
+
+async fn a_home_without_its_sentinel_is_built_again(served: Served) {
+    build(&served.sets, user(1), &[entry(1, 0), entry(2, 0)], Coverage::TO_THE_BEGINNING).await;
+    let [key] = served.keys("timeline:home").await.try_into().expect("one home");
+    served.ask(&["ZREMRANGEBYSCORE", &key, "+inf", "+inf"]).await;
+    assert_eq!(served.sets.homes.page(user(1), None, ALL).await.unwrap(), None);
+    assert_eq!(served.sets.homes.coverage(user(1)).await.unwrap(), None);
+    build(&served.sets, user(1), &[entry(3, 0)], Coverage::TO_THE_BEGINNING).await;
+    assert_eq!(home(&served.sets, user(1)).await, [entry(3, 0)]);
+}

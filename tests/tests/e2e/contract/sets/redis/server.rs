@@ -1,0 +1,138 @@
+//! A server of a test's own, which goes away and comes back; and servers that cannot be used.
+
+use std::{
+    net::TcpListener,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use store::{
+    Error, OpenError,
+    sets::{Build, Coverage, PodPosition, Sets},
+};
+use tests::{
+    servers::{self, Adapter, unique_name},
+    tools, wait,
+};
+use tokio::process::{Child, Command};
+
+use super::super::{ALL, build, entry, home, soon, user};
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
+}
+
+fn start(port: u16, folder: &Path) -> Child {
+    let mut command = Command::new("redis-server");
+    command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()]);
+    command.arg("--dir").arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.kill_on_drop(true).spawn().expect("redis-server starts")
+}
+
+async fn open(url: &str, authority: &str) -> Result<Sets, OpenError> {
+    let settings = [
+        ("stores.sets", url.to_owned()),
+        ("stores.sets_ca", authority.to_owned()),
+        ("stores.namespace", unique_name()),
+    ];
+    servers::config(&settings).open_sets(&servers::parts()).await
+}
+
+fn is_unavailable<T: std::fmt::Debug>(answer: Result<T, Error>) -> bool {
+    match answer {
+        Ok(_) => false,
+        Err(Error::Unavailable { .. }) => true,
+        Err(other) => panic!("a server that is away is unavailable, not: {other}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sets_come_back_after_the_server_was_restarted() {
+    if tools::on_path("redis-server").is_none() {
+        return;
+    }
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let mut server = start(port, folder.path());
+    let sets = wait::until("redis-server", async || open(&format!("redis://127.0.0.1:{port}"), "").await.ok()).await;
+    build(&sets, user(1), &[entry(1, 0)], Coverage::TO_THE_BEGINNING).await;
+    sets.pod_streams.send("here", Bytes::from_static(b"before")).await.unwrap();
+    sets.pod_streams.send("here", Bytes::from_static(b"before")).await.unwrap();
+    let heard = sets.pod_streams.receive("here", PodPosition::default()).await.unwrap().position;
+
+    let waiting = sets.pod_streams.receive("here", heard);
+    let (told, _) = futures_util::join!(wait::within("the end of the wait", waiting), server.kill());
+    assert!(is_unavailable(told));
+    let asked = Instant::now();
+    assert!(is_unavailable(sets.homes.push(&[user(1)], entry(2, 0), soon()).await));
+    assert!(is_unavailable(sets.homes.page(user(1), None, ALL).await));
+    assert!(asked.elapsed() < Duration::from_secs(8), "it took {:?} to say so", asked.elapsed());
+
+    let _server = start(port, folder.path());
+    wait::until("the sets", async || sets.homes.page(user(1), None, ALL).await.ok()).await;
+    assert!(matches!(sets.homes.begin_build(user(1)).await.unwrap(), Build::Mine(_)), "its memory was lost");
+    build(&sets, user(2), &[], Coverage::TO_THE_BEGINNING).await;
+    sets.homes.push(&[user(2)], entry(3, 0), soon()).await.unwrap();
+    assert_eq!(home(&sets, user(2)).await, [entry(3, 0)]);
+    sets.pod_streams.send("here", Bytes::from_static(b"after")).await.unwrap();
+    let told = wait::within("a message", sets.pod_streams.receive("here", heard)).await.unwrap();
+    assert_eq!((told.deliveries, told.missed), (vec![Bytes::from_static(b"after")], true));
+}
+
+/// A connection that was closed while nobody asked anything is no reason to fail the next call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quiet_restart_is_not_noticed() {
+    if tools::on_path("redis-server").is_none() {
+        return;
+    }
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let url = format!("redis://127.0.0.1:{port}");
+    let mut server = start(port, folder.path());
+    let sets = wait::until("redis-server", async || open(&url, "").await.ok()).await;
+    build(&sets, user(1), &[], Coverage::TO_THE_BEGINNING).await;
+    server.kill().await.expect("redis-server ends");
+    let _server = start(port, folder.path());
+    wait::until("redis-server", async || open(&url, "").await.ok()).await;
+    build(&sets, user(1), &[], Coverage::TO_THE_BEGINNING).await;
+}
+
+/// What opening says, without waiting for long.
+async fn refusal(url: &str, authority: &str) -> String {
+    let asked = Instant::now();
+    let refused = open(url, authority).await.err().unwrap_or_else(|| panic!("{url} can be used"));
+    assert!(asked.elapsed() < Duration::from_secs(10), "{url}: {:?}", asked.elapsed());
+    assert!(matches!(refused, OpenError::Unusable { store: "the sets", .. }), "{refused}");
+    refused.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_is_named_without_its_password() {
+    let port = free_port();
+    for scheme in ["redis", "redis-cluster"] {
+        let told = refusal(&format!("{scheme}://:hunter42@127.0.0.1:{port}"), "").await;
+        assert!(told.contains("the sets") && told.contains(&format!("127.0.0.1:{port}")), "{told}");
+        assert!(!told.contains("hunter42"), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_another_kind_is_refused() {
+    let data = tempfile::tempdir().expect("a folder");
+    let Some(single) = servers::settings(&[Adapter::Redis], data.path()).await else { return };
+    let Some(tls) = servers::settings(&[Adapter::RedisTls], data.path()).await else { return };
+    let Some(cluster) = servers::settings(&[Adapter::RedisCluster], data.path()).await else { return };
+    let [single, tls, cluster] = [single, tls, cluster].map(|settings| {
+        let url = settings.into_iter().find(|(key, _)| *key == "stores.sets").map(|(_, url)| url).expect("a URL");
+        url.split_once("://").and_then(|(_, places)| places.split(',').next()).expect("a place").to_owned()
+    });
+    let told = refusal(&format!("redis://{cluster}"), "").await;
+    assert!(told.contains("redis-cluster://"), "{told}");
+    refusal(&format!("redis-cluster://{single}"), "").await;
+    refusal(&format!("redis://{tls}"), "").await;
+    // Signed by an authority that nobody trusts unless told to.
+    let told = refusal(&format!("rediss://{tls}"), "").await;
+    assert!(told.to_lowercase().contains("certificate"), "{told}");
+    let told = refusal(&format!("rediss://{tls}"), "/nonexistent/ca.pem").await;
+    assert!(told.contains("/nonexistent/ca.pem"), "{told}");
+}
