@@ -17,7 +17,7 @@ use proto::UserId;
 use sorted_set::SortedSet;
 use tokio::sync::Notify;
 
-use super::{Connection, Entry, PodName, RECENT_MEMBERS_MAX, Recents, Session, SessionHash, Sessions};
+use super::{Entry, PodName, RECENT_MEMBERS_MAX, Recents, Session, SessionHash, Sessions};
 use crate::Error;
 
 /// All sets, in the process.

@@ -80,8 +80,8 @@ mod tests {
     fn a_readers_keys_lie_together_and_never_move() {
         let keys = Keys::new(&Namespace::default());
         let reader = UserId::new(4242).unwrap();
-        assert_eq!(keys.home(reader), "timeline:home:{37}:4242");
-        assert_eq!(keys.online(Bucket::of(reader)), "online:{37}");
+        assert_eq!(keys.home(reader), "timeline:home:{5}:4242");
+        assert_eq!(keys.online(Bucket::of(reader)), "online:{5}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ const _: () = assert!(ANSWER_WITHIN.as_millis() < CALL_WITHIN.as_millis());
 /// Where the sets are, and how to connect.
 pub(super) enum Server {
     /// One server.
-    Single(Client),
+    Single(Box<Client>),
     /// A Cluster: for calls, and for calls that may wait.
     Cluster { calls: Box<ClusterClient>, waits: Box<ClusterClient> },
 }
@@ -46,12 +46,12 @@ impl Server {
             choose_cryptography();
         }
         let Some(path) = authority.filter(|_| url.starts_with("rediss:")) else {
-            return Client::open(info).map(Self::Single).map_err(|cause| cause.to_string());
+            return Client::open(info).map(Box::new).map(Self::Single).map_err(|cause| cause.to_string());
         };
         let because = |cause: &dyn std::fmt::Display| format!("the authority in {}: {cause}", path.display());
         let root_cert = Some(std::fs::read(path).map_err(|cause| because(&cause))?);
         let client = Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert });
-        client.map(Self::Single).map_err(|cause| because(&cause))
+        client.map(Box::new).map(Self::Single).map_err(|cause| because(&cause))
     }
 
     /// A Cluster, by any of its nodes. `wait_max`: how long a call of a waiting link waits at the server.
@@ -86,7 +86,7 @@ impl Server {
                     .set_number_of_retries(CONNECT_RETRIES)
                     .set_min_delay(RETRY_AFTER_MIN)
                     .set_max_delay(RETRY_AFTER_MAX);
-                Line::Single(ConnectionManager::new_with_config(client.clone(), config).await?)
+                Line::Single(ConnectionManager::new_with_config(Client::clone(client), config).await?)
             }
             Self::Cluster { calls, .. } => Line::Cluster(calls.get_async_connection().await?),
         };
