@@ -1,8 +1,9 @@
 //! Prepares the stores for this release: tables, topics, keyspaces. Safe to run from several pods at once, and to run again.
 
 use crate::{
-    OpenError,
+    OpenError, archive,
     config::{ArchiveUrl, Config, EventsUrl, LedgerUrl},
+    event_log,
 };
 
 /// Something that a migration does, or has done.
@@ -30,8 +31,12 @@ impl Config {
         if let LedgerUrl::Postgres(_url) = &self.ledger {
             let _ = mode;
         }
-        if let EventsUrl::Kafka(_brokers) = &self.events {}
-        if let ArchiveUrl::Scylla(_nodes) = &self.archive {}
+        if let EventsUrl::Kafka(brokers) = &self.events {
+            steps.extend(event_log::migrate_kafka(brokers, self, mode).await?);
+        }
+        if let ArchiveUrl::Scylla(url) = &self.archive {
+            steps.extend(archive::migrate_scylla(url, self, mode).await?);
+        }
         steps.dedup();
         Ok(steps)
     }

@@ -17,4 +17,6 @@ macro_rules! store_contract {
     };
 }
 
+mod archive;
+mod event_log;
 mod sets;
