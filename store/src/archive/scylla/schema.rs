@@ -146,3 +146,35 @@ async fn make(session: &Session, statement: &str) -> Result<(), ExecutionError> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(tables: &[&str], version: Option<i32>) -> Found {
+        Found { keyspace: true, tables: tables.iter().map(|table| (*table).to_owned()).collect(), version }
+    }
+
+    fn names(found: &Found) -> Vec<String> {
+        missing("blue", 3, found).into_iter().map(|part| part.what).collect()
+    }
+
+    #[test]
+    fn what_is_there_is_not_made_again() {
+        let nothing = Found { keyspace: false, tables: Vec::new(), version: None };
+        let all =
+            ["keyspace blue", "table blue.schema_versions", "table blue.posts_by_author", "schema 1 of keyspace blue"];
+        assert_eq!(names(&nothing), all);
+        assert_eq!(names(&found(&["schema_versions"], None)), all[2..]);
+        assert_eq!(names(&found(&["posts_by_author", "schema_versions"], Some(VERSION))), Vec::<String>::new());
+        assert!(missing("blue", 3, &nothing)[0].statement.contains("'replication_factor': 3"));
+    }
+
+    #[test]
+    fn a_schema_of_a_later_release_is_refused() {
+        let url = ScyllaUrl { nodes: vec!["here:9042".to_owned()], credentials: None };
+        assert!(refuse_newer(&url, "blue", &found(&[], Some(VERSION))).is_ok());
+        let told = refuse_newer(&url, "blue", &found(&[], Some(VERSION + 1))).unwrap_err().to_string();
+        assert!(told.contains("keyspace blue has schema 2, and this binary knows 1"), "{told}");
+    }
+}

@@ -202,7 +202,7 @@ mod cassandra_only {
         let mut settings = servers::settings(&[], data.path()).await.expect("settings");
         settings.push(("stores.archive", "scylla://ada:secret@127.0.0.1:1".to_owned()));
         let config = servers::config(&settings);
-        let told = config.migrate(Mode::Plan).await.err().expect("a refusal").to_string();
+        let told = config.migrate(Mode::Plan).await.unwrap_err().to_string();
         assert!(told.contains("the archive at scylla://127.0.0.1:1") && !told.contains("secret"), "{told}");
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use futures_util::{FutureExt as _, future::select_all};
 use proto::event::Topic;
 use store::{
-    Config, Error, Parts, Shard,
+    Config, Error, Shard,
     event_log::{Buried, Consumer, EventLog, Received, Record},
     ledger::Ledger,
     migrate::Mode,
@@ -25,8 +25,7 @@ const GROUP: &str = "readers";
 struct Opened {
     log: Arc<dyn EventLog>,
     config: Config,
-    parts: Parts,
-    _ledger: Ledger,
+    ledger: Ledger,
     _data: TempDir,
 }
 
@@ -37,7 +36,7 @@ async fn open(adapter: Adapter) -> Option<Opened> {
     let parts = servers::parts();
     let ledger = config.open_ledger(&parts).await.expect("a ledger");
     let log = config.open_event_log(&parts, &ledger).await.expect("an event log");
-    Some(Opened { log, config, parts, _ledger: ledger, _data: data })
+    Some(Opened { log, config, ledger, _data: data })
 }
 
 store_contract!(open: [
@@ -268,21 +267,14 @@ async fn a_large_batch_arrives_whole(Opened { log, .. }: Opened) {
     member.commit().await.unwrap();
 }
 
-async fn a_pod_that_drains_has_left_its_groups(Opened { log, config, parts, _ledger, .. }: Opened) {
+async fn a_pod_that_drains_has_left_its_groups(Opened { log, config, ledger, _data }: Opened) {
     log.append(round("first")).await.unwrap();
-    // The embedded log can be opened by one process only, and Kafka's by many.
-    let (draining, log_of_draining) = match config.embedded().contains(&"stores.events") {
-        true => (parts, log.clone()),
-        false => {
-            let parts = servers::parts();
-            let log = config.open_event_log(&parts, &_ledger).await.unwrap();
-            (parts, log)
-        }
-    };
-    let mut member = log_of_draining.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let draining = servers::parts();
+    let its_log = config.open_event_log(&draining, &ledger).await.unwrap();
+    let mut member = its_log.join(GROUP, &[Topic::Posts]).await.unwrap();
     read(&mut *member, usize::from(SHARDS)).await;
     drop(member);
-    chassis::drain::drain(&draining.pod, tests::wait::DEADLINE).await;
+    assert_eq!(chassis::drain::drain(&draining.pod, tests::wait::DEADLINE).await, chassis::drain::Drained::Cleanly);
     assert_eq!(draining.pod.tasks.deaths(), Vec::<String>::new());
     let mut next = log.join(GROUP, &[Topic::Posts]).await.unwrap();
     read(&mut *next, usize::from(SHARDS)).await;
@@ -309,14 +301,14 @@ mod kafka_only {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn without_topics_it_says_how_to_make_them() {
-        let Some((config, ..)) = unmade("4").await else { return };
+        let Some((config, _, _data)) = unmade("4").await else { return };
         let told = refusal(&config).await;
         assert!(told.contains("users.dlt") && told.contains("`freshet migrate`"), "{told}");
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_migration_tells_what_it_does_and_can_be_done_by_many_and_again() {
-        let Some((config, ..)) = unmade("4").await else { return };
+        let Some((config, _, _data)) = unmade("4").await else { return };
         let planned = config.migrate(Mode::Plan).await.unwrap();
         assert_eq!(planned.len(), 2 * Topic::ALL.len(), "{planned:?}");
         assert_eq!(config.migrate(Mode::Plan).await.unwrap(), planned);
