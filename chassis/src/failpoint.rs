@@ -1,28 +1,57 @@
-//! Named places where a test can hold a process, so that it can be killed exactly there. Without the feature `failpoints`,
-//! which only the tests crate asks for, a failpoint compiles to nothing.
+//! Named places where a test can hold, delay or kill a process, and switches that make it do wrong on purpose. Without the
+//! feature `failpoints`, which only the tests crate asks for, they compile to nothing.
 //!
-//! `FRESHET_FAILPOINTS=NAME=FILE,…`: whoever comes to NAME waits for as long as FILE exists.
+//! `FRESHET_FAILPOINTS=NAME=ACTION,…`, where an action is one of
+//! - `hold:FILE`: whoever comes to NAME waits for as long as FILE exists,
+//! - `delay:SPAN`: whoever comes to NAME waits that long, such as `delay:20ms`,
+//! - `kill`: the process that comes to NAME ends there, as by `kill -9`,
+//! - `on`: the fault NAME is switched on.
 
 /// The environment variable that arms failpoints.
 pub const VARIABLE: &str = "FRESHET_FAILPOINTS";
 
-/// Waits at this place while a test holds it.
+/// Comes to a named place.
 #[cfg(not(feature = "failpoints"))]
 #[expect(clippy::unused_async, reason = "the armed form waits")]
-pub async fn hold(_name: &str) {}
+pub async fn reach(_name: &str) {}
 
-/// Waits at this place while a test holds it.
+/// Whether a fault is switched on.
+#[cfg(not(feature = "failpoints"))]
+#[must_use]
+pub const fn is_on(_name: &str) -> bool {
+    false
+}
+
+/// Comes to a named place.
 #[cfg(feature = "failpoints")]
-pub async fn hold(name: &str) {
+pub async fn reach(name: &str) {
     use std::{path::Path, time::Duration};
 
-    let Ok(armed) = std::env::var(VARIABLE) else { return };
-    let file = armed.split(',').filter_map(|one| one.split_once('=')).find(|(place, _)| *place == name);
-    let Some((_, file)) = file else { return };
-    if Path::new(file).exists() {
-        tracing::info!("failpoint {name} reached");
-        while Path::new(file).exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+    let Some(action) = action(name) else { return };
+    match action.split_once(':').unwrap_or((action, "")) {
+        ("hold", file) if Path::new(file).exists() => {
+            tracing::info!("failpoint {name} reached");
+            while Path::new(file).exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
         }
+        ("delay", span) => tokio::time::sleep(crate::config::parse_duration(span).unwrap_or_default()).await,
+        ("kill", _) => std::process::abort(),
+        _ => {}
     }
+}
+
+/// Whether a fault is switched on.
+#[cfg(feature = "failpoints")]
+#[must_use]
+pub fn is_on(name: &str) -> bool {
+    action(name) == Some("on")
+}
+
+/// What is armed at a place. Read once: a process is armed when it starts.
+#[cfg(feature = "failpoints")]
+fn action(name: &str) -> Option<&'static str> {
+    static ARMED: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    let armed = ARMED.get_or_init(|| std::env::var(VARIABLE).unwrap_or_default());
+    armed.split(',').filter_map(|one| one.split_once('=')).find(|(place, _)| *place == name).map(|(_, action)| action)
 }

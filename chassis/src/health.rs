@@ -1,4 +1,4 @@
-//! A pod's health, as probes ask for it: over gRPC per service, and over HTTP on the admin port.
+//! A pod's health, as probes ask for it: over gRPC per service; at the edge, over HTTP.
 
 use tokio::sync::watch;
 

@@ -1,4 +1,5 @@
 //! The gRPC set-up of every role, seen from a caller: tokens, deadlines, sizes, panics, health, reflection.
+#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

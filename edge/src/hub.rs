@@ -69,6 +69,10 @@ impl Hub {
             seen: VecDeque::new(),
         });
         let seat = Seat { hub: self.clone(), connection, frames };
+        // A drain that began meanwhile may have closed all streams before this one was there.
+        if self.stopping() {
+            return Ok(None);
+        }
         self.registry.register(std::slice::from_ref(&seat.connection), REGISTERED_MS).await?;
         for stream in self.streams().get_mut(&user).into_iter().flatten() {
             stream.registered |= stream.connection.id == seat.connection.id;

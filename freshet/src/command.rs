@@ -8,10 +8,16 @@ use chassis::{
     random,
     token::{Caller, TTL_MAX},
 };
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use proto::UserId;
+use store::migrate::{Mode, Step};
 
-use crate::{dev, settings::Settings, token_key};
+use crate::{
+    dev,
+    role::{self, Role},
+    settings::Settings,
+    token_key,
+};
 
 #[derive(Parser)]
 #[command(name = "freshet", version, about = "A news-feed and timeline platform")]
@@ -30,13 +36,29 @@ enum Command {
         #[arg(long)]
         fresh: bool,
     },
+    /// Serves people, posts and timelines over gRPC
+    Timeline(ConfigArgs),
+    /// Moves events from the outbox to the event log, and from there to readers
+    Relay(ConfigArgs),
+    /// Keeps and serves the hot posts
+    Ranking(ConfigArgs),
+    /// Serves browsers: HTTP and event streams
+    Edge(ConfigArgs),
+    /// Prepares the stores for this release: tables, topics, keyspace. Safe to run again, and from several pods at once
+    Migrate {
+        #[command(flatten)]
+        config: ConfigArgs,
+        /// Only tells what would be done
+        #[arg(long)]
+        plan: bool,
+    },
     /// Prints the settings that count for a role, and where each one comes from
     Config {
         #[command(flatten)]
         config: ConfigArgs,
-        /// Whose settings
-        #[arg(value_enum, default_value_t = Role::Dev)]
-        role: Role,
+        /// Whose settings; left out: those of all roles
+        #[arg(value_enum)]
+        role: Option<Role>,
     },
     /// Prints an internal token for gRPC calls
     Token {
@@ -75,34 +97,6 @@ struct CallerArgs {
     user: Option<UserId>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Role {
-    Dev,
-    Timeline,
-    Relay,
-    Ranking,
-    Edge,
-}
-
-impl Role {
-    /// The groups of keys that count for the role.
-    fn groups(self) -> Option<&'static [&'static str]> {
-        match self {
-            Self::Dev => None,
-            Self::Timeline => Some(&["timeline", "people"]),
-            Self::Relay => Some(&["relay"]),
-            Self::Ranking => Some(&["ranking"]),
-            Self::Edge => Some(&["edge"]),
-        }
-    }
-
-    fn reads(self, key: &str) -> bool {
-        const SHARED: [&str; 7] = ["data", "stores", "auth", "drain", "log", "trace", "grpc"];
-        let group = key.split('.').next().unwrap_or_default();
-        self.groups().is_none_or(|groups| SHARED.contains(&group) || groups.contains(&group))
-    }
-}
-
 /// Runs the command that the process was started with.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -122,8 +116,17 @@ fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
     match command {
         Command::Dev { config, fresh } => {
             let (settings, _) = Settings::read(config.layers()?, &clock)?;
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-            runtime.block_on(dev::run(settings, fresh, clock, random))?;
+            runtime()?.block_on(dev::run(settings, fresh, clock, random))?;
+        }
+        Command::Timeline(config) => run_role(Role::Timeline, config, clock, random)?,
+        Command::Relay(config) => run_role(Role::Relay, config, clock, random)?,
+        Command::Ranking(config) => run_role(Role::Ranking, config, clock, random)?,
+        Command::Edge(config) => run_role(Role::Edge, config, clock, random)?,
+        Command::Migrate { config, plan } => {
+            let (settings, _) = Settings::read(config.layers()?, &clock)?;
+            let mode = if plan { Mode::Plan } else { Mode::Apply };
+            let steps = runtime()?.block_on(settings.stores.migrate(mode))?;
+            print!("{}", migration(&steps, mode));
         }
         Command::Config { config, role } => {
             let (_, settings) = Settings::read(config.layers()?, &clock)?;
@@ -139,6 +142,31 @@ fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     Ok(())
+}
+
+fn run_role(
+    role: Role,
+    config: ConfigArgs,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let (settings, _) = Settings::read(config.layers()?, &clock)?;
+    Ok(runtime()?.block_on(role::run(role, settings, clock, random))?)
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+fn migration(steps: &[Step], mode: Mode) -> String {
+    let (verb, nothing) = match mode {
+        Mode::Plan => ("would", "nothing to do: every store is up to date\n"),
+        Mode::Apply => ("did", "every store was up to date\n"),
+    };
+    if steps.is_empty() {
+        return nothing.to_owned();
+    }
+    steps.iter().map(|step| format!("{verb}: {}: {}\n", step.store, step.what)).collect()
 }
 
 impl ConfigArgs {
@@ -162,12 +190,17 @@ impl CallerArgs {
 }
 
 /// The settings as TOML that can be used as a file, each with its purpose and its origin.
-fn listing(settings: &[Setting], role: Role) -> String {
+fn listing(settings: &[Setting], role: Option<Role>) -> String {
+    const SHARED: [&str; 7] = ["data", "stores", "auth", "drain", "log", "trace", "grpc"];
+    let reads = |key: &str| {
+        let group = key.split('.').next().unwrap_or_default();
+        role.is_none_or(|role| SHARED.contains(&group) || role.groups().contains(&group))
+    };
     let line = |setting: &Setting| {
         let Setting { key, about, shown, origin } = setting;
         format!("# {about}\n{key} = {shown:?}  # {origin}\n")
     };
-    settings.iter().filter(|setting| role.reads(setting.key)).map(line).collect()
+    settings.iter().filter(|setting| reads(setting.key)).map(line).collect()
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

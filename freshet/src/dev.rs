@@ -1,49 +1,17 @@
 //! `freshet dev`: all roles in one process on embedded stores, data in one folder.
 
-use std::{
-    fmt::Write as _,
-    fs, io,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Instant,
-};
+use std::{fmt::Write as _, fs, path::Path, sync::Arc, time::Instant};
 
-use chassis::{
-    Clock, Pod, Random,
-    drain::{self, drain},
-    telemetry::Telemetry,
-};
-use futures_util::future::{join_all, select_all};
-use store::{OpenError, Stores};
+use chassis::{Clock, Pod, Random, drain, telemetry::Telemetry};
+use store::Stores;
 use tokio::net::TcpListener;
 
 use crate::{
     assembly::Assembly,
+    run::{self, RunError, bind},
     settings::{Listen, Settings},
-    token_key::{self, KeyError},
+    token_key,
 };
-
-/// Why `freshet dev` does not run.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum DevError {
-    #[error("cannot listen on {address} ({key}): {cause}; choose another with --set {key}=127.0.0.1:PORT")]
-    Listen { key: &'static str, address: SocketAddr, cause: io::Error },
-    #[error("cannot use the data folder {}: {cause}", folder.display())]
-    Folder { folder: PathBuf, cause: io::Error },
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    #[error("{0}")]
-    Start(#[from] chassis::Error),
-    #[error("{0}")]
-    Telemetry(String),
-    #[error("cannot wait for signals: {0}")]
-    Signals(io::Error),
-    #[error("a part that the process cannot stand without has failed; the log says which")]
-    Failed,
-}
 
 /// Every port, bound before a store is touched.
 struct Ports {
@@ -59,10 +27,10 @@ pub(crate) async fn run(
     fresh: bool,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
-) -> Result<(), DevError> {
+) -> Result<(), RunError> {
     let began = Instant::now();
-    let stop = drain::requested().map_err(DevError::Signals)?;
-    let telemetry = Telemetry::start(&settings.telemetry).map_err(DevError::Telemetry)?;
+    let stop = drain::requested().map_err(RunError::Signals)?;
+    let telemetry = Telemetry::start(&settings.telemetry).map_err(RunError::Telemetry)?;
     let ports = Ports::bind(&settings.listen).await?;
     let addresses = ports.addresses();
     prepare_folder(&settings, fresh)?;
@@ -78,15 +46,10 @@ pub(crate) async fn run(
     let pods = start(&assembly, &stores, ports).await?;
     print!("{}", banner(&addresses, &data, began));
 
-    let failed = select_all(pods.iter().chain([&foundation]).map(|pod| Box::pin(pod.tasks.failed())));
-    let outcome = tokio::select! { () = stop => Ok(()), _ = failed => Err(DevError::Failed) };
-    join_all(pods.iter().map(|pod| drain(pod, grace))).await;
-    drain(&foundation, grace).await;
-    telemetry.flush();
-    outcome
+    run::until_stopped(stop, &pods, Some(&foundation), grace, telemetry).await
 }
 
-async fn start(assembly: &Assembly, stores: &Stores, ports: Ports) -> Result<Vec<Pod>, DevError> {
+async fn start(assembly: &Assembly, stores: &Stores, ports: Ports) -> Result<Vec<Pod>, RunError> {
     let timeline_url = format!("http://{}", ports.addresses().timeline);
     let [timeline, relay, ranking, edge] = ["timeline", "relay", "ranking", "edge"].map(|role| assembly.pod(role));
     assembly.timeline(&timeline, stores.clone(), ports.timeline).await?;
@@ -98,10 +61,7 @@ async fn start(assembly: &Assembly, stores: &Stores, ports: Ports) -> Result<Vec
 }
 
 impl Ports {
-    async fn bind(listen: &Listen) -> Result<Self, DevError> {
-        let bind = async |key, address| {
-            TcpListener::bind(address).await.map_err(|cause| DevError::Listen { key, address, cause })
-        };
+    async fn bind(listen: &Listen) -> Result<Self, RunError> {
         Ok(Self {
             edge: bind("edge.listen", listen.edge).await?,
             timeline: bind("timeline.listen", listen.timeline).await?,
@@ -112,21 +72,19 @@ impl Ports {
 
     /// Where the ports really are: port 0 took a free one.
     fn addresses(&self) -> Listen {
-        let of =
-            |listener: &TcpListener| listener.local_addr().unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)));
         Listen {
-            edge: of(&self.edge),
-            timeline: of(&self.timeline),
-            relay: of(&self.relay),
-            ranking: of(&self.ranking),
+            edge: run::address(&self.edge),
+            timeline: run::address(&self.timeline),
+            relay: run::address(&self.relay),
+            ranking: run::address(&self.ranking),
         }
     }
 }
 
 /// Makes the folder; with `fresh`, takes away what an earlier run left, and nothing else.
-fn prepare_folder(settings: &Settings, fresh: bool) -> Result<(), DevError> {
+fn prepare_folder(settings: &Settings, fresh: bool) -> Result<(), RunError> {
     let data = &settings.data;
-    let failed = |cause| DevError::Folder { folder: data.clone(), cause };
+    let failed = |cause| RunError::Folder { folder: data.clone(), cause };
     fs::create_dir_all(data).map_err(failed)?;
     if fresh {
         settings.stores.erase()?;

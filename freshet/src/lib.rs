@@ -3,6 +3,8 @@
 pub mod assembly;
 mod command;
 mod dev;
+mod role;
+mod run;
 pub mod settings;
 mod token_key;
 

@@ -17,6 +17,7 @@ use chassis::{
 
 /// Where the ledger lies within the data folder.
 const LEDGER_FILE: &str = "freshet.db";
+const TIMELINE_URL: &str = "http://127.0.0.1:7701";
 
 /// Where each role listens.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,8 @@ pub struct Settings {
     pub stores: store::Config,
     /// Where each role listens.
     pub listen: Listen,
+    /// Where the edge finds the timeline role.
+    pub timeline_url: String,
     /// The timeline role's own.
     pub timeline: timeline::Config,
     /// The ranking role's own.
@@ -90,6 +93,14 @@ impl Settings {
                 relay: keys.address("relay.listen", local(7702), "gRPC of the relay: its health"),
                 ranking: keys.address("ranking.listen", local(7703), "gRPC of hot posts"),
             },
+            timeline_url: keys.value(
+                "edge.timeline_url",
+                TIMELINE_URL.to_owned(),
+                TIMELINE_URL.to_owned(),
+                "an http:// address such as http://timeline:7701",
+                "where the edge finds the timeline role; freshet dev knows it by itself",
+                |text| text.starts_with("http://").then(|| text.to_owned()),
+            ),
             timeline: timeline::Config::read(keys),
             ranking: ranking::Config::read(keys),
             edge: edge::Config::read(keys),

@@ -6,6 +6,9 @@ use proto::{
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
 
+/// For how many days a list is kept, today's included.
+pub(crate) const DAYS_KEPT: i64 = 7;
+
 /// A day in the declared time zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Day(Date);
@@ -20,6 +23,12 @@ impl Day {
         let date: Date = text.parse().map_err(|_| InvalidDay)?;
         // The parser takes other spellings too; one day has one spelling here.
         if date.to_string() == text { Ok(Self(date)) } else { Err(InvalidDay) }
+    }
+
+    /// Whether its list is kept: today's, and those of the days before.
+    pub(crate) fn is_kept(self, today: Self) -> bool {
+        let oldest = today.0.saturating_sub(SignedDuration::from_hours(24 * (DAYS_KEPT - 1)));
+        (oldest..=today.0).contains(&self.0)
     }
 
     /// Its name in the sets: `YYYYMMDD`.
@@ -85,6 +94,14 @@ mod tests {
             assert_eq!(berlin.day_of(PostId::new(from).unwrap()), day);
             assert_eq!(berlin.day_of(PostId::new(until - 1).unwrap()), day);
             assert_ne!(berlin.day_of(PostId::new(until).unwrap()), day);
+        }
+    }
+
+    #[test]
+    fn seven_days_are_kept_and_none_of_the_future() {
+        let today = Day::parse("2026-03-03").unwrap();
+        for (day, kept) in [("2026-03-03", true), ("2026-02-25", true), ("2026-02-24", false), ("2026-03-04", false)] {
+            assert_eq!(Day::parse(day).unwrap().is_kept(today), kept, "{day}");
         }
     }
 

@@ -15,7 +15,9 @@ use store::{
     sets::{Hot, HotLists, Sets},
 };
 
-use crate::day::{Calendar, Day};
+use tokio::time::Instant;
+
+use crate::day::{Calendar, DAYS_KEPT, Day};
 
 const SCORE_PER_LIKE: i64 = 3;
 const REFILL_POSTS: u32 = 1000;
@@ -35,7 +37,14 @@ impl HotPosts {
 
     /// The hottest posts of a day; of today when no day is named.
     pub(crate) async fn list(&self, day: Option<Day>, limit: PageLimit) -> Result<Vec<Hot>, Error> {
-        let day = day.unwrap_or_else(|| self.calendar.day_at(self.clock.unix_ms()));
+        let today = self.calendar.day_at(self.clock.unix_ms());
+        let day = day.unwrap_or(today);
+        if !day.is_kept(today) {
+            return Err(Error::invalid(
+                "day",
+                format_args!("must be today or one of the {} days before", DAYS_KEPT - 1),
+            ));
+        }
         if !self.lists.is_complete(&day.key()).await? {
             self.refill(day).await?;
         }
@@ -57,14 +66,18 @@ impl HotPosts {
     }
 
     async fn record(&self, post: PostId, likes: Likes) -> Result<(), store::Error> {
-        let day = self.calendar.day_of(post).key();
-        self.lists.record(&day, post, likes, likes.count * SCORE_PER_LIKE).await
+        let day = self.calendar.day_of(post);
+        // Nobody can ask for an older day's list any more.
+        if !day.is_kept(self.calendar.day_at(self.clock.unix_ms())) {
+            return Ok(());
+        }
+        self.lists.record(&day.key(), post, likes, likes.count * SCORE_PER_LIKE).await
     }
 }
 
 #[async_trait]
 impl Apply for HotPosts {
-    async fn apply(&self, envelope: &Envelope) -> Result<(), Failure> {
+    async fn apply(&self, envelope: &Envelope, _not_after: Instant) -> Result<(), Failure> {
         let Some(Payload::Liked(event)) = &envelope.payload else {
             return Err(Failure::Final(format!("ranking does not know events of type {:?}", envelope.r#type)));
         };

@@ -17,11 +17,10 @@ use store::{
     ledger::{Graph, Likes, Post},
     sets::{Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, PodName, PodStreams, Recents},
 };
+use tokio::time::Instant;
 
 /// Followers a push call: enough to make the call cheap, few enough not to hold others up.
 const CHUNK_READERS: u32 = 250;
-/// A push that comes later than this after its event was fetched is refused: whoever was frozen fetches it again.
-const PUSH_WITHIN_MS: i64 = 60_000;
 
 /// Applies the events of posts and of the graph.
 pub(crate) struct Deliver {
@@ -47,8 +46,9 @@ impl Deliver {
 
     /// Stores the post before it reads the followers, as a follow stores the edge before it reads the posts: of the two at
     /// the same moment, at least one sees the other.
-    async fn post_created(&self, envelope: &Envelope, event: &PostCreated) -> Result<(), Failure> {
-        let not_after = self.clock.unix_ms() + PUSH_WITHIN_MS;
+    async fn post_created(&self, envelope: &Envelope, event: &PostCreated, not_after: Instant) -> Result<(), Failure> {
+        let left_ms = not_after.saturating_duration_since(Instant::now()).as_millis();
+        let not_after = self.clock.unix_ms() + i64::try_from(left_ms).unwrap_or(i64::MAX / 2);
         let post = Post {
             id: parse("post_id", &event.post_id)?,
             author: parse("author_id", &event.author_id)?,
@@ -110,9 +110,9 @@ impl Deliver {
 
 #[async_trait]
 impl Apply for Deliver {
-    async fn apply(&self, envelope: &Envelope) -> Result<(), Failure> {
+    async fn apply(&self, envelope: &Envelope, not_after: Instant) -> Result<(), Failure> {
         match &envelope.payload {
-            Some(Payload::PostCreated(event)) => self.post_created(envelope, event).await,
+            Some(Payload::PostCreated(event)) => self.post_created(envelope, event, not_after).await,
             Some(Payload::Followed(event)) => self.followed(event).await,
             _ => Err(Failure::Final(format!("the relay does not know events of type {:?}", envelope.r#type))),
         }

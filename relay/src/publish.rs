@@ -9,7 +9,7 @@ use store::{
     event_log::{EventLog, Record},
     ledger::{Lease, Outbox, OutboxRow, ShardLeases},
 };
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tracing::warn;
 
 const LEASE_TTL: Duration = Duration::from_secs(10);
@@ -19,6 +19,10 @@ const LEASE_MARGIN: Duration = Duration::from_secs(2);
 /// How often leftovers are looked for that no wake-up told of.
 const POLL_EVERY: Duration = Duration::from_secs(10);
 const BATCH_ROWS: u32 = 256;
+const RETRY_MIN: Duration = Duration::from_millis(100);
+/// Below the time between two claims, so that leases are kept while the log does not answer.
+const RETRY_MAX: Duration = Duration::from_secs(2);
+const _: () = assert!(RETRY_MAX.as_millis() < CLAIM_EVERY.as_millis());
 const _: () = assert!(CLAIM_EVERY.as_secs() + LEASE_MARGIN.as_secs() < LEASE_TTL.as_secs());
 
 /// Publishes the shards that its pod holds.
@@ -45,38 +49,52 @@ impl Publisher {
         }
     }
 
-    /// Publishes until asked to stop, then gives the shards up. One loop publishes, so a wake-up never races the poll.
+    /// Publishes until asked to stop, then gives the shards up. One loop publishes, so a wake-up never races the poll. While
+    /// the ledger or the log does not answer it tries again, with backoff; writers notice nothing.
     pub(crate) async fn run(&self, stop: Stop) -> Result<(), Error> {
         let mut wakeups = self.outbox.wakeups();
-        let mut held = self.claim().await?;
+        let mut held = Held { leases: Vec::new(), until: Instant::now() };
         let (mut claim, mut poll) = (interval(CLAIM_EVERY), interval(POLL_EVERY));
         claim.set_missed_tick_behavior(MissedTickBehavior::Delay);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut wait = RETRY_MIN;
         loop {
-            tokio::select! {
+            let claim_is_due = tokio::select! {
                 () = stop.cancelled() => return self.leases.release(&self.owner).await,
-                _ = claim.tick() => held = self.reclaim(held).await?,
-                _ = poll.tick() => {}
-                _ = wakeups.changed() => {}
-            }
+                _ = claim.tick() => true,
+                _ = poll.tick() => false,
+                _ = wakeups.changed() => false,
+            };
             wakeups.mark_unchanged();
-            self.publish(&held).await?;
+            match self.step(&mut held, claim_is_due).await {
+                Ok(()) => wait = RETRY_MIN,
+                Err(cause) => {
+                    warn!("cannot publish, trying again in {wait:?}: {cause}");
+                    // Wake-ups count for nothing meanwhile: at load there is one at any moment.
+                    tokio::select! { () = stop.cancelled() => {}, () = sleep(wait) => {} }
+                    wait = (wait * 2).min(RETRY_MAX);
+                    claim.reset_immediately();
+                }
+            }
         }
+    }
+
+    async fn step(&self, held: &mut Held, claim_is_due: bool) -> Result<(), Error> {
+        if claim_is_due {
+            let now = self.claim().await?;
+            for lost in held.leases.iter().filter(|lease| !now.leases.contains(lease)) {
+                let (shard, epoch) = (lost.shard, lost.epoch);
+                warn!(%shard, epoch, "lost the lease on shard {shard}; stopped publishing it");
+            }
+            *held = now;
+        }
+        self.publish(held).await
     }
 
     async fn claim(&self) -> Result<Held, Error> {
         // Counted from before the call: the ledger's clock started it later.
         let until = Instant::now() + LEASE_TTL - LEASE_MARGIN;
         Ok(Held { leases: self.leases.claim(&self.owner, LEASE_TTL).await?, until })
-    }
-
-    async fn reclaim(&self, before: Held) -> Result<Held, Error> {
-        let held = self.claim().await?;
-        for lost in before.leases.iter().filter(|lease| !held.leases.contains(lease)) {
-            let (shard, epoch) = (lost.shard, lost.epoch);
-            warn!(%shard, epoch, "lost the lease on shard {shard}; stopped publishing it");
-        }
-        Ok(held)
     }
 
     async fn publish(&self, held: &Held) -> Result<(), Error> {
@@ -95,9 +113,9 @@ impl Publisher {
             }
             let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
             let records = rows.into_iter().map(|row| record(row, lease)).collect();
-            failpoint::hold("relay.before_publish").await;
+            failpoint::reach("relay.before_publish").await;
             self.log.append(records).await?;
-            failpoint::hold("relay.before_remove").await;
+            failpoint::reach("relay.before_remove").await;
             if !self.outbox.remove(lease, &ids).await? {
                 let (shard, epoch) = (lease.shard, lease.epoch);
                 warn!(%shard, epoch, "lost the lease on shard {shard} while publishing; its next owner sends again");

@@ -1,12 +1,10 @@
 //! The archive: wide rows for reading at scale, made from events. Embedded, it is the ledger's own tables.
 
-mod embedded;
 mod scylla;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-pub(crate) use embedded::InLedger;
 use proto::{PostId, UserId};
 pub(crate) use scylla::{Scylla, migrate as migrate_scylla};
 

@@ -19,6 +19,7 @@ const NAMESPACE_ALLOWED: &str = "empty, or a letter and up to 31 more characters
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(crate) ledger: LedgerUrl,
+    pub(crate) ledger_connections_max: u32,
     pub(crate) sets: SetsUrl,
     pub(crate) sets_ca: Option<PathBuf>,
     pub(crate) events: EventsUrl,
@@ -113,6 +114,9 @@ impl Config {
         let default = (LedgerUrl::Sqlite(ledger.into()), format!("sqlite://{}", ledger.display()));
         let about = "where the truth is: accounts, follows, posts, likes, the outbox";
         let ledger = keys.url("stores.ledger", default, LEDGER_ALLOWED, about, ledger_url);
+        let about = "connections of a pod to a postgres:// ledger; it has one more to listen on where it publishes";
+        let connections = keys.number("stores.ledger_connections_max", 16, 2..=1000, about);
+        let ledger_connections_max = u32::try_from(connections).unwrap_or(16);
         let about = "timelines, sessions, connections, hot lists: made from the truth, can be lost";
         let sets = keys.url("stores.sets", (SetsUrl::Memory, "memory://".into()), SETS_ALLOWED, about, sets_url);
         let about = "a PEM file with the authority that signed the sets' certificate; empty: the public ones";
@@ -140,7 +144,7 @@ impl Config {
             keys.refuse("stores.events = ledger:// needs an SQLite ledger: with postgres:// it must be kafka://…");
         }
         let [shards, replication] = [shards, replication].map(|number| u16::try_from(number).unwrap_or(1));
-        Self { ledger, sets, sets_ca, events, archive, namespace, shards, replication }
+        Self { ledger, ledger_connections_max, sets, sets_ca, events, archive, namespace, shards, replication }
     }
 
     /// Which of the stores live and die with one process: a role that runs alone cannot share them.

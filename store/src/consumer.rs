@@ -4,9 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use chassis::{Pod, Stop, trace};
+use chassis::{Pod, Stop, failpoint, trace};
 use prost::Message as _;
 use proto::{event::Topic, freshet::event::v1::Envelope};
+use tokio::time::Instant;
 use tracing::{Instrument as _, error, info_span, warn};
 
 use crate::{
@@ -16,6 +17,8 @@ use crate::{
 
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(5);
+/// How long after its fetch an event may be applied.
+const APPLY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Why an event was not applied.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +34,19 @@ pub enum Failure {
 /// Applies events. Applying one twice, or late, must change nothing.
 #[async_trait]
 pub trait Apply: Send + Sync {
-    /// Applies one event.
-    async fn apply(&self, event: &Envelope) -> Result<(), Failure>;
+    /// Applies one event. What it writes must be refused after `not_after`: who was frozen until then has lost its place to
+    /// another member, and what is deleted meanwhile must not come back.
+    async fn apply(&self, event: &Envelope, not_after: Instant) -> Result<(), Failure>;
+}
+
+/// What became of an event.
+enum Settled {
+    /// It was applied, or put aside.
+    Done,
+    /// It was fetched too long ago: it must be fetched again, by whoever's it is then.
+    Stale,
+    /// The pod drains.
+    Draining,
 }
 
 /// Consumes topics as a member of a group until the pod drains.
@@ -44,33 +58,64 @@ pub async fn run(
     apply: Arc<dyn Apply>,
     stop: Stop,
 ) -> Result<(), Error> {
-    let mut consumer = log.join(group, topics).await?;
     loop {
-        let events = tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            events = consumer.next() => events?,
-        };
-        for event in &events {
-            let span =
-                info_span!(parent: pod.span(), "consume", otel.name = %format_args!("{group} {}", event.record.kind));
-            trace::adopt(&span, &event.record.traceparent);
-            let done = settle(&mut *consumer, &*apply, event, &stop).instrument(span).await?;
-            if !done {
-                return Ok(());
-            }
+        let mut consumer = log.join(group, topics).await?;
+        match consume(pod, &mut *consumer, group, &*apply, &stop).await? {
+            Settled::Draining => return Ok(()),
+            Settled::Stale | Settled::Done => warn!("{group} fetches again what it could not apply in time"),
         }
-        chassis::failpoint::hold("consumer.before_commit").await;
-        consumer.commit().await?;
     }
 }
 
-/// Applies an event or buries it. False when the pod drains before either was done.
-async fn settle(consumer: &mut dyn Consumer, apply: &dyn Apply, event: &Received, stop: &Stop) -> Result<bool, Error> {
-    let mut wait = RETRY_MIN;
+/// Applies and commits batch after batch, until the pod drains or a batch gets too old.
+async fn consume(
+    pod: &Pod,
+    consumer: &mut dyn Consumer,
+    group: &'static str,
+    apply: &dyn Apply,
+    stop: &Stop,
+) -> Result<Settled, Error> {
     loop {
+        let events = tokio::select! {
+            () = stop.cancelled() => return Ok(Settled::Draining),
+            events = consumer.next() => events?,
+        };
+        let not_after = Instant::now() + APPLY_WITHIN;
+        // The fault that the harness must notice: what is committed before it is done is lost when the process dies.
+        let commits_first = failpoint::is_on("consumer.commits_first");
+        if commits_first {
+            consumer.commit().await?;
+        }
+        for event in &events {
+            failpoint::reach("consumer.before_apply").await;
+            let span =
+                info_span!(parent: pod.span(), "consume", otel.name = %format_args!("{group} {}", event.record.kind));
+            trace::adopt(&span, &event.record.traceparent);
+            let settled = settle(consumer, apply, event, not_after, stop).instrument(span).await?;
+            if !matches!(settled, Settled::Done) {
+                return Ok(settled);
+            }
+        }
+        failpoint::reach("consumer.before_commit").await;
+        if !commits_first {
+            consumer.commit().await?;
+        }
+    }
+}
+
+/// Applies an event, or puts it aside.
+async fn settle(
+    consumer: &mut dyn Consumer,
+    apply: &dyn Apply,
+    event: &Received,
+    not_after: Instant,
+    stop: &Stop,
+) -> Result<Settled, Error> {
+    let mut wait = RETRY_MIN;
+    while Instant::now() < not_after {
         let failure = match Envelope::decode(event.record.payload.clone()) {
-            Ok(envelope) => match apply.apply(&envelope).await {
-                Ok(()) => return Ok(true),
+            Ok(envelope) => match apply.apply(&envelope, not_after).await {
+                Ok(()) => return Ok(Settled::Done),
                 Err(failure) => failure,
             },
             Err(cause) => Failure::Final(format!("it cannot be decoded: {cause}")),
@@ -80,15 +125,16 @@ async fn settle(consumer: &mut dyn Consumer, apply: &dyn Apply, event: &Received
             Failure::Final(cause) => {
                 error!(position = event.position, "a {kind} event is put aside: {cause}");
                 consumer.bury(event, &cause).await?;
-                return Ok(true);
+                return Ok(Settled::Done);
             }
             Failure::Passing(cause) => {
                 warn!(position = event.position, "a {kind} event waits {wait:?} for another try: {cause}");
                 tokio::select! {
-                    () = stop.cancelled() => return Ok(false),
+                    () = stop.cancelled() => return Ok(Settled::Draining),
                     () = tokio::time::sleep(wait) => wait = (wait * 2).min(RETRY_MAX),
                 }
             }
         }
     }
+    Ok(Settled::Stale)
 }

@@ -1,6 +1,8 @@
 //! The ledger: the truth, in SQL. A method that changes something is one transaction, and takes the event that is written
 //! with it, so that nobody can forget it.
 
+mod migrations;
+mod postgres;
 mod sqlite;
 
 use std::sync::Arc;
@@ -8,14 +10,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use chassis::id::Grant;
+pub(crate) use postgres::{Postgres, migrate as migrate_postgres};
 use proto::{EventId, PostId, UserId, event::Topic, freshet::event::v1::envelope::Payload};
 pub use sqlite::Sqlite;
-pub(crate) use sqlite::{COLUMNS as SQLITE_POST_COLUMNS, failed as sqlite_failed, post as sqlite_post};
+pub(crate) use sqlite::failed as sqlite_failed;
 use tokio::sync::watch;
 
 use crate::{
     Error, Shard,
-    archive::{Archive, InLedger},
+    archive::{Archive, PostsByAuthor},
     event_log::{EventLog, SqliteLog},
 };
 
@@ -44,6 +47,18 @@ impl Ledger {
     /// The embedded ledger.
     pub(crate) fn sqlite(ledger: Sqlite) -> Self {
         let ledger = Arc::new(ledger);
+        Self { as_event_log: Some(Arc::new(SqliteLog::new(ledger.clone()))), ..Self::of(ledger) }
+    }
+
+    /// A ledger of many pods.
+    pub(crate) fn postgres(ledger: Postgres) -> Self {
+        Self::of(Arc::new(ledger))
+    }
+
+    fn of<L>(ledger: Arc<L>) -> Self
+    where
+        L: Accounts + Graph + Posts + Outbox + ShardLeases + WriterNumbers + PostsByAuthor + 'static,
+    {
         Self {
             accounts: ledger.clone(),
             graph: ledger.clone(),
@@ -51,8 +66,8 @@ impl Ledger {
             outbox: ledger.clone(),
             shard_leases: ledger.clone(),
             writer_numbers: ledger.clone(),
-            as_event_log: Some(Arc::new(SqliteLog::new(ledger.clone()))),
-            as_archive: Archive { posts_by_author: Arc::new(InLedger(ledger)) },
+            as_archive: Archive { posts_by_author: ledger },
+            as_event_log: None,
         }
     }
 }

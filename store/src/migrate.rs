@@ -4,6 +4,7 @@ use crate::{
     OpenError, archive,
     config::{ArchiveUrl, Config, EventsUrl, LedgerUrl},
     event_log,
+    ledger::migrate_postgres,
 };
 
 /// Something that a migration does, or has done.
@@ -27,10 +28,7 @@ pub enum Mode {
 impl Config {
     /// Brings every store up to date, and tells what that takes. Embedded stores need nothing: they do it when opened.
     pub async fn migrate(&self, mode: Mode) -> Result<Vec<Step>, OpenError> {
-        let mut steps = Vec::new();
-        if let LedgerUrl::Postgres(_url) = &self.ledger {
-            let _ = mode;
-        }
+        let mut steps = self.migrate_ledger(mode).await?;
         if let EventsUrl::Kafka(brokers) = &self.events {
             steps.extend(event_log::migrate_kafka(brokers, self, mode).await?);
         }
@@ -39,5 +37,13 @@ impl Config {
         }
         steps.dedup();
         Ok(steps)
+    }
+
+    /// Brings the ledger alone up to date.
+    pub async fn migrate_ledger(&self, mode: Mode) -> Result<Vec<Step>, OpenError> {
+        match &self.ledger {
+            LedgerUrl::Sqlite(_) => Ok(Vec::new()),
+            LedgerUrl::Postgres(url) => migrate_postgres(url, mode).await,
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     archive::{Archive, Scylla},
     config::{ArchiveUrl, Config, EventsUrl, LedgerUrl, SetsUrl},
     event_log::{EventLog, KafkaLog},
-    ledger::{Ledger, Sqlite},
+    ledger::{Ledger, Postgres, Sqlite},
     sets::{Memory, Sets},
 };
 
@@ -73,7 +73,7 @@ impl Config {
     pub async fn open_ledger(&self, parts: &Parts) -> Result<Ledger, OpenError> {
         match &self.ledger {
             LedgerUrl::Sqlite(path) => Ok(Ledger::sqlite(Sqlite::open(path, self.shards, parts.clock.clone()).await?)),
-            LedgerUrl::Postgres(_) => Err(not_yet("the ledger")),
+            LedgerUrl::Postgres(url) => Ok(Ledger::postgres(Postgres::open(url, self, parts).await?)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A real `freshet dev` process, which a test can kill.
+//! Real freshet processes, which a test can kill, freeze and start again.
 
 use std::{
     net::SocketAddr,
@@ -17,15 +17,77 @@ use crate::wait;
 
 const PORTS: [&str; 4] = ["edge", "timeline", "relay", "ranking"];
 
-/// A running process and what it has printed.
+/// A running process and what it has printed. It is killed when dropped.
 pub struct Process {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
+}
+
+/// A `freshet dev` process on a data folder.
+pub struct Dev {
+    process: Process,
     data: PathBuf,
 }
 
 impl Process {
-    /// Starts a command on a data folder, all ports free ones, with failpoints armed.
+    /// Starts a command.
+    #[must_use]
+    pub fn spawn(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("the process starts");
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        read_lines(child.stdout.take(), lines.clone());
+        read_lines(child.stderr.take(), lines.clone());
+        Self { child, lines }
+    }
+
+    /// Waits until the process has printed a line with this text, and gives the line.
+    pub async fn prints(&self, text: &str) -> String {
+        let found = wait::try_until(async || self.printed().into_iter().find(|line| line.contains(text))).await;
+        found.unwrap_or_else(|| panic!("no {text:?} in what the process prints: {:#?}", self.printed()))
+    }
+
+    /// All lines so far.
+    #[must_use]
+    pub fn printed(&self) -> Vec<String> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// kill -9, now.
+    pub async fn kill_now(&mut self) {
+        self.child.kill().await.expect("the process dies");
+    }
+
+    /// SIGTERM; gives the exit code when the process has ended.
+    pub async fn terminate(&mut self) -> Option<i32> {
+        self.signal("TERM").await;
+        self.ends().await
+    }
+
+    /// SIGSTOP: it stands still, and its connections stay open.
+    pub async fn freeze(&self) {
+        self.signal("STOP").await;
+    }
+
+    /// SIGCONT: it goes on where it stood.
+    pub async fn thaw(&self) {
+        self.signal("CONT").await;
+    }
+
+    /// Waits until the process has ended; gives the exit code.
+    pub async fn ends(&mut self) -> Option<i32> {
+        wait::within("the process to end", self.child.wait()).await.expect("an exit status").code()
+    }
+
+    async fn signal(&self, name: &str) {
+        let id = self.child.id().expect("a running process").to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().await.expect("kill runs");
+        assert!(sent.success(), "kill -{name} {id}");
+    }
+}
+
+impl Dev {
+    /// Starts `freshet dev` on a data folder, all ports free ones, with failpoints armed.
     #[must_use]
     pub fn start(binary: &str, data: &Path, arguments: &[&str], failpoints: &str) -> Self {
         let mut command = Command::new(binary);
@@ -37,26 +99,7 @@ impl Process {
         if !failpoints.is_empty() {
             command.env(chassis::failpoint::VARIABLE, failpoints);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().expect("freshet starts");
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        read_lines(child.stdout.take(), lines.clone());
-        read_lines(child.stderr.take(), lines.clone());
-        Self { child, lines, data: data.into() }
-    }
-
-    /// Waits until the process has printed a line with this text, and gives the line.
-    pub async fn prints(&self, text: &str) -> String {
-        wait::until(&format!("{text:?} in what freshet prints: {:#?}", self.printed()), async || {
-            self.printed().into_iter().find(|line| line.contains(text))
-        })
-        .await
-    }
-
-    /// All lines so far.
-    #[must_use]
-    pub fn printed(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        Self { process: Process::spawn(command), data: data.into() }
     }
 
     /// Where a role listens, by what the process printed.
@@ -73,23 +116,19 @@ impl Process {
         let text = std::fs::read_to_string(self.data.join("token-key")).expect("the key of the data folder");
         Keyring::parse(text.trim(), Arc::new(clock::System)).expect("a key")
     }
+}
 
-    /// kill -9, now.
-    pub async fn kill_now(&mut self) {
-        self.child.kill().await.expect("the process dies");
+impl std::ops::Deref for Dev {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
     }
+}
 
-    /// SIGTERM; gives the exit code when the process has ended.
-    pub async fn terminate(&mut self) -> Option<i32> {
-        let id = self.child.id().expect("a running process").to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().await.expect("kill runs");
-        assert!(sent.success());
-        wait::within("the process to end", self.child.wait()).await.expect("an exit status").code()
-    }
-
-    /// Waits until the process has ended by itself; gives the exit code.
-    pub async fn ends(&mut self) -> Option<i32> {
-        wait::within("the process to end", self.child.wait()).await.expect("an exit status").code()
+impl std::ops::DerefMut for Dev {
+    fn deref_mut(&mut self) -> &mut Process {
+        &mut self.process
     }
 }
 

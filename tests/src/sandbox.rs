@@ -1,5 +1,6 @@
-//! A whole Freshet in one process: several pods of each role on embedded stores of its own. When it is dropped it checks
-//! itself: nothing is left in the outbox, no task died, no unexpected error was logged.
+//! A whole Freshet in one process: several pods of each role on stores of its own, embedded or, with
+//! `TEST_STORES=servers`, on the real servers. When it is dropped it checks itself: nothing is left in the outbox, no
+//! task died, no unexpected error was logged.
 
 use std::{
     net::SocketAddr,
@@ -20,11 +21,17 @@ use chassis::{
 use freshet::{assembly::Assembly, settings::Settings};
 use futures_util::future::join_all;
 use proto::UserId;
-use store::Stores;
+use store::{Stores, migrate::Mode};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-use crate::{Person, grpc::Client, logs, wait};
+use crate::{
+    Person,
+    grpc::Client,
+    logs,
+    servers::{self, SERVERS},
+    wait,
+};
 
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -75,11 +82,14 @@ impl Sandbox {
     }
 
     /// So many pods of each role, with these settings.
-    pub async fn with_settings(pods: Pods, settings: &[(&str, &str)]) -> Self {
+    pub async fn with_settings(pods: Pods, settings: &[(&'static str, &str)]) -> Self {
         logs::capture();
         let data = tempfile::tempdir().expect("a folder for the data");
         let keys = format!("test:{}", (&random::System as &dyn Random).secret());
-        let assembly = assemble(&data, &keys, settings);
+        let mut all = stores_of_this_run(&data).await;
+        all.extend(settings.iter().map(|(key, value)| (*key, (*value).to_owned())));
+        let assembly = assemble(&keys, all);
+        assembly.settings.stores.migrate(Mode::Apply).await.expect("prepared stores");
         let foundation = assembly.pod("stores");
         let parts = assembly.store_parts(&foundation);
         let mut world = Self {
@@ -257,18 +267,23 @@ async fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-fn assemble(data: &TempDir, keys: &str, settings: &[(&str, &str)]) -> Assembly {
+/// Where the sandboxes of this run keep their data.
+async fn stores_of_this_run(data: &TempDir) -> Vec<(&'static str, String)> {
+    match std::env::var("TEST_STORES").as_deref() {
+        Ok("servers") => servers::settings(&SERVERS, data.path()).await.expect("all servers"),
+        Ok("embedded") | Err(_) => vec![("data", data.path().display().to_string())],
+        Ok(other) => panic!("TEST_STORES = {other:?}: embedded or servers"),
+    }
+}
+
+fn assemble(keys: &str, settings: Vec<(&'static str, String)>) -> Assembly {
     let clock: Arc<dyn Clock> = Arc::new(clock::System);
     let random: Arc<dyn Random> = Arc::new(random::System);
-    let folder = data.path().display().to_string();
     // Passwords are hashed cheaply: no test is about how long that takes.
-    let cheap = [("people.argon2_memory_kib", "64"), ("people.argon2_iterations", "1"), ("data", &folder)];
-    let flag = |(key, value): &(&str, &str)| Flag {
-        key: (*key).to_owned(),
-        value: (*value).to_owned(),
-        typed: "the test".to_owned(),
-    };
-    let layers = Layers::load(None, [], cheap.iter().chain(settings).map(flag).collect()).expect("settings");
+    let cheap = [("people.argon2_memory_kib", "64"), ("people.argon2_iterations", "1")];
+    let cheap = cheap.map(|(key, value)| (key, value.to_owned()));
+    let flag = |(key, value): (&str, String)| Flag { key: key.to_owned(), value, typed: "the test".to_owned() };
+    let layers = Layers::load(None, [], cheap.into_iter().chain(settings).map(flag).collect()).expect("settings");
     let (settings, _) = Settings::read(layers, &clock).expect("valid settings");
     let keyring = Keyring::parse(keys, clock.clone()).expect("a key");
     Assembly { settings, keyring, clock, random }

@@ -1,6 +1,10 @@
 //! The real servers that `tests/services` started, and stores on them that are a test's own.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use chassis::{
     Clock, Pod, Random, clock,
@@ -9,7 +13,13 @@ use chassis::{
 };
 use store::{Config, Parts};
 
-use crate::tools::skip;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    process::Command,
+};
+
+use crate::tools::{root, skip};
 
 /// A kind of store that a test can run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,17 +42,20 @@ pub enum Adapter {
     Cassandra,
 }
 
+/// The real servers, one for each store.
+pub const SERVERS: [Adapter; 4] = [Adapter::Postgres, Adapter::Redis, Adapter::Kafka, Adapter::Cassandra];
+
 impl Adapter {
     /// The variable in which `tests/services` tells where the server is.
     const fn variable(self) -> Option<&'static str> {
         match self {
             Self::Sqlite | Self::Memory => None,
-            Self::Postgres => Some("FRESHET_TEST_POSTGRES"),
-            Self::Redis => Some("FRESHET_TEST_REDIS"),
-            Self::RedisTls => Some("FRESHET_TEST_REDIS_TLS"),
-            Self::RedisCluster => Some("FRESHET_TEST_REDIS_CLUSTER"),
-            Self::Kafka => Some("FRESHET_TEST_KAFKA"),
-            Self::Cassandra => Some("FRESHET_TEST_CASSANDRA"),
+            Self::Postgres => Some("TEST_POSTGRES"),
+            Self::Redis => Some("TEST_REDIS"),
+            Self::RedisTls => Some("TEST_REDIS_TLS"),
+            Self::RedisCluster => Some("TEST_REDIS_CLUSTER"),
+            Self::Kafka => Some("TEST_KAFKA"),
+            Self::Cassandra => Some("TEST_CASSANDRA"),
         }
     }
 
@@ -67,6 +80,62 @@ fn address(adapter: Adapter) -> Option<String> {
     found
 }
 
+/// Whether servers can be started here: where they are running, they can. If not, the test is skipped, loudly.
+#[must_use]
+pub fn can_be_had() -> bool {
+    SERVERS.into_iter().all(|server| address(server).is_some())
+}
+
+/// Where a proxy in front of Kafka must listen, and where Kafka is behind it: a broker tells its clients where to go.
+#[must_use]
+pub fn kafka_behind_a_proxy() -> (SocketAddr, SocketAddr) {
+    ["TEST_KAFKA_PROXY", "TEST_KAFKA_BEHIND_PROXY"]
+        .map(|variable| std::env::var(variable).ok().and_then(|address| address.parse().ok()).expect(variable))
+        .into()
+}
+
+/// Takes everything out of Redis, as a failover to an empty replica would.
+pub async fn flush_redis() {
+    let url = std::env::var("TEST_REDIS").expect("Redis");
+    let address = url.trim_start_matches("redis://").split('/').next().unwrap_or_default();
+    let mut redis = TcpStream::connect(address).await.expect("Redis");
+    redis.write_all(b"FLUSHALL\r\n").await.expect("a command");
+    let mut answer = [0; 5];
+    redis.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer, b"+OK\r\n");
+}
+
+/// The folder of the servers that this run has to itself: it may stop them.
+pub struct ServicesFolder(PathBuf);
+
+impl ServicesFolder {
+    /// The folder, where `tests/run` gave one. `None`: the test is skipped, loudly.
+    #[must_use]
+    pub fn of_this_run() -> Option<Self> {
+        let found = std::env::var_os("TEST_SERVICES").map(|folder| Self(folder.into()));
+        if found.is_none() {
+            skip("it needs servers of its own (TEST_SERVICES is not set): run tests/faults");
+        }
+        found
+    }
+
+    /// Stops a server.
+    pub async fn stop(&self, server: &str) {
+        self.services("stop", server).await;
+    }
+
+    /// Starts a server again where it was.
+    pub async fn start(&self, server: &str) {
+        self.services("start", server).await;
+    }
+
+    async fn services(&self, command: &str, server: &str) {
+        let mut services = Command::new(root().join("tests/services"));
+        let output = services.arg(command).arg(&self.0).arg(server).output().await.expect("tests/services runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 /// A name that no other test of any run has: letters, digits and underscores, a letter first.
 #[must_use]
 pub fn unique_name() -> String {
@@ -89,7 +158,7 @@ pub async fn settings(adapters: &[Adapter], data: &Path) -> Option<Vec<(&'static
             url = new_database(&url, &name).await;
         }
         if *adapter == Adapter::RedisTls {
-            settings.push(("stores.sets_ca", std::env::var("FRESHET_TEST_REDIS_CA").unwrap_or_default()));
+            settings.push(("stores.sets_ca", std::env::var("TEST_REDIS_CA").unwrap_or_default()));
         }
         settings.retain(|(key, _)| *key != adapter.key());
         settings.push((adapter.key(), url));

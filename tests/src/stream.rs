@@ -98,10 +98,11 @@ impl Stream {
     /// The next event; `None` when the edge closed the stream.
     pub async fn next(&mut self) -> Option<Event> {
         // Over all frames: heartbeats are no events.
-        within("an event", self.next_event()).await
+        within("an event", self.next_whenever()).await
     }
 
-    async fn next_event(&mut self) -> Option<Event> {
+    /// The next event, however long it takes; `None` when the edge closed the stream.
+    pub async fn next_whenever(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Some(event);

@@ -9,13 +9,20 @@ pub const DEADLINE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Asks until there is an answer. Panics with what was waited for when the deadline passes.
-pub async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn until<T>(what: &str, ask: impl AsyncFnMut() -> Option<T>) -> T {
+    try_until(ask).await.unwrap_or_else(|| panic!("waited {DEADLINE:?} in vain for {what}"))
+}
+
+/// Asks until there is an answer; `None` when the deadline passes.
+pub async fn try_until<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + DEADLINE;
     loop {
         if let Some(answer) = ask().await {
-            return answer;
+            return Some(answer);
         }
-        assert!(Instant::now() < deadline, "waited {DEADLINE:?} in vain for {what}");
+        if Instant::now() >= deadline {
+            return None;
+        }
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -47,9 +47,6 @@ impl Homes {
     async fn page(&self, reader: UserId, below: Option<EntryId>, limit: PageLimit) -> Result<HomePage, Error> {
         // One more than asked for tells whether there is an older page.
         let mut entries = self.entries(reader, below, limit.get() + 1).await?;
-        if entries.is_empty() && below.is_none() && !self.accounts.exists(reader).await? {
-            return Err(Error::new(Reason::UserNotFound, "there is no such user"));
-        }
         let more = entries.len() > limit.get();
         entries.truncate(limit.get());
         let next = entries.last().filter(|_| more).map(|entry| entry.id);
@@ -59,6 +56,10 @@ impl Homes {
     async fn entries(&self, reader: UserId, below: Option<EntryId>, limit: usize) -> Result<Vec<Entry>, Error> {
         let page = match self.sets.page(reader, below, limit).await? {
             Some(page) => Some(page),
+            // Only people have homes: nobody can fill the sets with those of ids that are nobody's.
+            None if !self.accounts.exists(reader).await? => {
+                return Err(Error::new(Reason::UserNotFound, "there is no such user"));
+            }
             None => {
                 self.build(reader).await?;
                 self.sets.page(reader, below, limit).await?

@@ -41,10 +41,10 @@ CREATE INDEX posts_by_author ON posts (author, id);
 
 CREATE TABLE likes (
     post    INTEGER NOT NULL REFERENCES posts (id),
-    user    INTEGER NOT NULL REFERENCES accounts (id),
+    liker   INTEGER NOT NULL REFERENCES accounts (id),
     active  INTEGER NOT NULL,
     version INTEGER NOT NULL,
-    PRIMARY KEY (post, user)
+    PRIMARY KEY (post, liker)
 ) STRICT, WITHOUT ROWID;
 
 -- Events that are committed and not yet published. A row goes when the event log has it.

@@ -1,33 +1,50 @@
 //! The embedded ledger: one SQLite file, one process. Writes begin IMMEDIATE on one connection, so that they never fail by
 //! upgrading a read lock; reads have connections of their own.
 
+// The SQL is one for both databases, and each driver has its own types: these are compiled once for each.
+#[path = "sql/accounts.rs"]
 mod accounts;
+#[path = "sql/archive.rs"]
+mod archive;
+#[path = "sql/event.rs"]
+mod event;
+#[path = "sql/graph.rs"]
 mod graph;
+#[path = "sql/install.rs"]
+mod install;
+#[path = "sql/leases.rs"]
 mod leases;
+#[path = "sql/outbox.rs"]
 mod outbox;
+#[path = "sql/posts.rs"]
 mod posts;
-pub(crate) use posts::{COLUMNS, post};
+#[path = "sql/row.rs"]
+mod row;
+#[path = "sql/writers.rs"]
 mod writers;
 
 use std::{fs::File, path::Path, sync::Arc, time::Duration};
 
-use chassis::{Clock, trace};
-use prost::Message as _;
-use proto::freshet::event::v1::Envelope;
+use chassis::Clock;
 use sqlx::{
-    Sqlite as Driver, SqlitePool, Transaction,
-    migrate::Migrator,
+    QueryBuilder, Sqlite as Driver, SqlitePool, Transaction,
+    migrate::{Migrate as _, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous},
 };
 use tokio::sync::watch;
 
-use super::Event;
-use crate::{Error, OpenError, Shard, error::damaged};
+use super::migrations;
+use crate::{Error, OpenError};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 const STORE: &str = "the ledger";
 const READERS: u32 = 4;
 const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// What a SELECT ends with to keep others from changing the row: nothing, because a change has the file to itself.
+const LOCK_ROW: &str = "";
+
+type SqlLedger = Sqlite;
+type Row = SqliteRow;
 
 /// The embedded ledger. The data folder is its own: a second process is refused.
 pub struct Sqlite {
@@ -35,7 +52,7 @@ pub struct Sqlite {
     reader: SqlitePool,
     clock: Arc<dyn Clock>,
     shards: u16,
-    committed: watch::Sender<u64>,
+    wakeups: watch::Sender<u64>,
     _folder_lock: File,
 }
 
@@ -61,10 +78,9 @@ impl Sqlite {
         let broken = |cause: &dyn std::fmt::Display| unusable(path, cause);
         let pool = |connections| SqlitePoolOptions::new().max_connections(connections).acquire_timeout(LOCK_WAIT);
         let writer = pool(1).connect_with(options.clone()).await.map_err(|cause| broken(&cause))?;
-        MIGRATIONS.run(&writer).await.map_err(|cause| broken(&cause))?;
+        bring_up_to_date(&writer).await.map_err(|cause| broken(&cause))?;
         let reader = pool(READERS).connect_with(options.read_only(true)).await.map_err(|cause| broken(&cause))?;
-        let ledger =
-            Self { writer, reader, clock, shards, committed: watch::Sender::new(0), _folder_lock: folder_lock };
+        let ledger = Self { writer, reader, clock, shards, wakeups: watch::Sender::new(0), _folder_lock: folder_lock };
         ledger.check_install().await.map_err(|cause| broken(&cause))?;
         ledger.end_leases_of_the_dead().await.map_err(|cause| broken(&cause))?;
         Ok(ledger)
@@ -86,24 +102,6 @@ impl Sqlite {
         Ok(())
     }
 
-    /// The shard count is part of the data: with another one, a key's events would change their lane and their order.
-    async fn check_install(&self) -> Result<(), String> {
-        let text = |cause: sqlx::Error| cause.to_string();
-        sqlx::query("INSERT INTO install (name, value) VALUES ('shards', $1) ON CONFLICT (name) DO NOTHING")
-            .bind(self.shards.to_string())
-            .execute(&self.writer)
-            .await
-            .map_err(text)?;
-        let made: String = sqlx::query_scalar("SELECT value FROM install WHERE name = 'shards'")
-            .fetch_one(&self.writer)
-            .await
-            .map_err(text)?;
-        if made == self.shards.to_string() {
-            return Ok(());
-        }
-        Err(format!("it was made with {made} shards, and stores.shards is {}: set it back to {made}", self.shards))
-    }
-
     /// The folder's lock says that no other process lives, so what one held when it died need not run out first.
     async fn end_leases_of_the_dead(&self) -> Result<(), sqlx::Error> {
         sqlx::query("UPDATE shard_leases SET expires_us = 0").execute(&self.writer).await?;
@@ -119,38 +117,27 @@ impl Sqlite {
     async fn commit(&self, change: Change) -> Result<(), Error> {
         change.transaction.commit().await.map_err(failed)?;
         if change.events > 0 {
-            self.committed.send_modify(|generation| *generation += 1);
+            self.wakeups.send_modify(|generation| *generation += 1);
         }
         Ok(())
     }
 
-    /// The one place where events are written: into the outbox, in the transaction of the change that they tell of.
-    async fn write_event<Row: Sync>(
-        &self,
-        change: &mut Change,
-        event: &Event<'_, Row>,
-        version: i64,
-        row: &Row,
-    ) -> Result<(), Error> {
-        let payload = (event.compose)(row);
-        let topic = payload.topic();
-        let envelope = Envelope::new(event.id, change.now_us.div_euclid(1000), version, payload);
-        sqlx::query(
-            "INSERT INTO outbox (shard, topic, key, type, payload, traceparent, created_at_ms) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
-        )
-        .bind(i64::from(Shard::of(&envelope.key, self.shards).0))
-        .bind(topic.name())
-        .bind(&envelope.key)
-        .bind(&envelope.r#type)
-        .bind(envelope.encode_to_vec())
-        .bind(trace::current())
-        .bind(change.now_us.div_euclid(1000))
-        .execute(&mut *change.transaction)
-        .await
-        .map_err(failed)?;
-        change.events += 1;
-        Ok(())
+    /// A change that is alone on the writer numbers: every change is.
+    async fn begin_alone_on_writers(&self) -> Result<Change, Error> {
+        self.begin().await
+    }
+
+    /// Makes a change. It has the file to itself, so there is nothing to try again.
+    async fn retried<T, Attempt>(&self, attempt: impl Fn() -> Attempt + Send) -> Result<T, Error>
+    where
+        Attempt: Future<Output = Result<T, Error>> + Send,
+    {
+        attempt().await
+    }
+
+    /// Awaits a read.
+    async fn answered<T>(&self, query: impl Future<Output = sqlx::Result<T>> + Send) -> Result<T, Error> {
+        query.await.map_err(failed)
     }
 
     /// The pool for reads, for the stores that live in the ledger's file.
@@ -188,9 +175,25 @@ fn lock_folder(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// max(previous + 1, microseconds now): it rises even when the clock goes back.
-fn next_version(previous: i64, now_us: i64) -> i64 {
-    now_us.max(previous + 1)
+/// Makes the tables, or brings those of an older release up to date.
+async fn bring_up_to_date(writer: &SqlitePool) -> Result<(), String> {
+    let text = |cause: &dyn std::fmt::Display| cause.to_string();
+    let mut connection = writer.acquire().await.map_err(|cause| text(&cause))?;
+    connection.ensure_migrations_table(migrations::TABLE).await.map_err(|cause| text(&cause))?;
+    let applied = connection.list_applied_migrations(migrations::TABLE).await.map_err(|cause| text(&cause))?;
+    drop(connection);
+    migrations::pending(&MIGRATIONS, &applied)?;
+    MIGRATIONS.run(writer).await.map_err(|cause| text(&cause))
+}
+
+/// Goes on with ` IN ($1, $2, …)`.
+fn push_is_one_of(query: &mut QueryBuilder<Driver>, ids: Vec<i64>) {
+    query.push(" IN (");
+    let mut list = query.separated(", ");
+    for id in ids {
+        list.push_bind(id);
+    }
+    query.push(")");
 }
 
 /// What a driver's error means for a caller.
@@ -206,9 +209,44 @@ pub(crate) fn failed(cause: sqlx::Error) -> Error {
     }
 }
 
-/// Reads an id from a column.
-pub(crate) fn id<Id: TryFrom<i64>>(row: &SqliteRow, column: &str) -> Result<Id, Error> {
-    use sqlx::Row as _;
-    let number: i64 = row.try_get(column).map_err(failed)?;
-    Id::try_from(number).map_err(|_| damaged(STORE, format_args!("{column} = {number}")))
+#[cfg(test)]
+mod tests {
+    use chassis::clock::System;
+    use proto::{
+        EventId, UserId,
+        freshet::event::v1::{Followed, envelope::Payload},
+    };
+
+    use super::*;
+    use crate::ledger::{Event, Graph as _};
+
+    #[tokio::test]
+    async fn what_is_done_again_has_a_higher_version_whatever_the_clock_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Sqlite::open(&folder.path().join("freshet.db"), 4, Arc::new(System)).await.unwrap();
+        let far = 4_000_000_000_000_000_i64;
+        let rows = format!(
+            "INSERT INTO accounts VALUES (1, 'a', '', '', 0, 0), (2, 'b', '', '', 0, 0); \
+             INSERT INTO follows VALUES (1, 2, FALSE, {far})"
+        );
+        sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(ledger.writer()).await.unwrap();
+        let compose = |(): &()| Payload::Followed(Followed { follower_id: "1".into(), followee_id: "2".into() });
+        let event = Event { id: EventId::new(1).unwrap(), compose: &compose };
+        assert!(ledger.follow(UserId::new(1).unwrap(), UserId::new(2).unwrap(), event).await.unwrap());
+        let version: i64 = sqlx::query_scalar("SELECT version FROM follows").fetch_one(ledger.reader()).await.unwrap();
+        assert_eq!(version, far + 1);
+    }
+
+    #[tokio::test]
+    async fn a_file_of_a_newer_release_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("freshet.db");
+        let open = || Sqlite::open(&path, 4, Arc::new(System));
+        let ledger = open().await.unwrap();
+        sqlx::query("UPDATE _sqlx_migrations SET version = 9999").execute(ledger.writer()).await.unwrap();
+        ledger.writer().close().await;
+        drop(ledger);
+        let told = open().await.err().unwrap().to_string();
+        assert!(told.contains("newer release (version 9999)"), "{told}");
+    }
 }

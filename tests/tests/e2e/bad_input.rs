@@ -61,8 +61,10 @@ async fn a_page_has_1_to_200_entries() {
     for limit in [Some(1), Some(200), None] {
         assert!(ada.tries_to_read(limit, None).await.is_ok());
     }
-    let request = ListHotPostsRequest { day: Some("yesterday".into()), limit: None };
-    names_field(ranking.list_hot_posts(request).await, "day", "YYYY-MM-DD");
+    for (day, rule) in [("yesterday", "YYYY-MM-DD"), ("2024-01-01", "6 days before"), ("2999-01-01", "6 days before")] {
+        let request = ListHotPostsRequest { day: Some(day.into()), limit: None };
+        names_field(ranking.list_hot_posts(request).await, "day", rule);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

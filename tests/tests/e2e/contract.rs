@@ -19,4 +19,5 @@ macro_rules! store_contract {
 
 mod archive;
 mod event_log;
+mod ledger;
 mod sets;

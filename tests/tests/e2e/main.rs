@@ -1,12 +1,14 @@
 //! The end-to-end suites, in one binary. Each test is a story on a sandbox or a process of its own.
+#![expect(clippy::unwrap_used, reason = "a test fails where it panics")]
 
 mod access;
 mod bad_input;
 mod commands;
 mod contract;
+mod docs;
 mod edge;
+mod faults;
 mod process;
-mod readme;
 mod story;
 mod telemetry;
 mod tree;

@@ -1,6 +1,9 @@
 //! A real `freshet dev` process: what it keeps when it is killed, and how it refuses to start.
 
-use std::{net::TcpListener, time::Instant};
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
 
 use chassis::token::Caller;
 use proto::freshet::{
@@ -8,11 +11,14 @@ use proto::freshet::{
     timeline::v1::GetHomeTimelineRequest,
     user::v1::{FollowRequest, SignUpRequest},
 };
-use tests::{Process, Stream, grpc::Client, person::PASSWORD, stream::sign_in, wait};
+use tests::{Dev, Stream, grpc::Client, person::PASSWORD, stream::sign_in, wait};
 
 use crate::BINARY;
 
-async fn client(process: &Process) -> Client {
+/// Far longer than a post takes to the stream when nothing holds it.
+const SOON: Duration = Duration::from_secs(2);
+
+async fn client(process: &Dev) -> Client {
     Client::new(process.address("timeline").await, process.keyring(), Caller::Service("tests".into()))
 }
 
@@ -37,7 +43,7 @@ async fn home(client: &Client, reader: &str) -> Vec<String> {
     page.entries.into_iter().map(|entry| entry.id).collect()
 }
 
-async fn stream(process: &Process, handle: &str) -> Stream {
+async fn stream(process: &Dev, handle: &str) -> Stream {
     let edge = process.address("edge").await;
     let cookie = sign_in(edge, handle, PASSWORD).await.expect("a session");
     Stream::open(edge, &cookie).await.expect("a stream")
@@ -46,11 +52,13 @@ async fn stream(process: &Process, handle: &str) -> Stream {
 /// A process that is held at a failpoint with one answered post under way, and the ids of ada, who follows lin.
 struct Held {
     folder: tempfile::TempDir,
-    process: Process,
+    process: Dev,
     armed: String,
     ada: String,
     lin: String,
     answered: Post,
+    /// Posts before that one, newest first.
+    earlier: Vec<String>,
     adas_stream: Stream,
 }
 
@@ -58,8 +66,8 @@ impl Held {
     async fn at(failpoint: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let gate = folder.path().join("gate");
-        let armed = format!("{failpoint}={}", gate.display());
-        let process = Process::start(BINARY, &folder.path().join("data"), &[], &armed);
+        let armed = format!("{failpoint}=hold:{}", gate.display());
+        let process = Dev::start(BINARY, &folder.path().join("data"), &[], &armed);
         let calls = client(&process).await;
         let (ada, lin) = (sign_up(&calls, "ada").await, sign_up(&calls, "lin").await);
         follow(&calls, &ada, &lin).await;
@@ -68,11 +76,26 @@ impl Held {
         std::fs::write(&gate, "").expect("the gate is shut");
         let answered = post(&calls, &lin, "answered").await;
         process.prints(&format!("failpoint {failpoint} reached")).await;
-        Self { folder, process, armed, ada, lin, answered, adas_stream }
+        Self { folder, process, armed, ada, lin, answered, earlier: Vec::new(), adas_stream }
     }
 
-    fn restart(&self) -> Process {
-        Process::start(BINARY, &self.folder.path().join("data"), &[], &self.armed)
+    /// Held where ada's stream has shown the answered post already. What came to the failpoint first may have been an
+    /// earlier event, with the post still behind it: then that one is let through, and another post is tried.
+    async fn after_it_was_shown(failpoint: &str) -> Self {
+        let mut held = Self::at(failpoint).await;
+        let calls = client(&held.process).await;
+        while tokio::time::timeout(SOON, held.adas_stream.shows_next(&held.answered)).await.is_err() {
+            held.open_gate();
+            held.adas_stream.shows_next(&held.answered).await;
+            std::fs::write(held.folder.path().join("gate"), "").expect("the gate is shut");
+            let next = post(&calls, &held.lin, "answered too").await;
+            held.earlier.insert(0, std::mem::replace(&mut held.answered, next).id);
+        }
+        held
+    }
+
+    fn restart(&self) -> Dev {
+        Dev::start(BINARY, &self.folder.path().join("data"), &[], &self.armed)
     }
 
     fn open_gate(&self) {
@@ -100,8 +123,7 @@ async fn a_kill_between_commit_and_publish_loses_nothing_and_repeats_nothing() {
 
 /// Published already, so ada's stream has shown it; it is published or applied again after the restart.
 async fn killed_after_it_was_shown(failpoint: &str) {
-    let mut held = Held::at(failpoint).await;
-    held.adas_stream.shows_next(&held.answered).await;
+    let mut held = Held::after_it_was_shown(failpoint).await;
     held.process.kill_now().await;
 
     let mut process = held.restart();
@@ -110,7 +132,8 @@ async fn killed_after_it_was_shown(failpoint: &str) {
     let mut stream = stream(&process, "ada").await;
     let marker = post(&calls, &held.lin, "what comes next").await;
     wait::until("the marker at home", async || {
-        (home(&calls, &held.ada).await == [marker.id.clone(), held.answered.id.clone()]).then_some(())
+        let expected = [&[marker.id.clone(), held.answered.id.clone()], held.earlier.as_slice()].concat();
+        (home(&calls, &held.ada).await == expected).then_some(())
     })
     .await;
     // The repeated event may come to the new stream, which has not shown it yet; nothing may come twice.
@@ -136,7 +159,7 @@ async fn a_kill_between_effect_and_offset_repeats_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_keeps_accounts_posts_and_timelines_and_is_quick() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut process = Process::start(BINARY, folder.path(), &[], "");
+    let mut process = Dev::start(BINARY, folder.path(), &[], "");
     let calls = client(&process).await;
     let (ada, lin) = (sign_up(&calls, "ada").await, sign_up(&calls, "lin").await);
     follow(&calls, &ada, &lin).await;
@@ -145,7 +168,7 @@ async fn a_restart_keeps_accounts_posts_and_timelines_and_is_quick() {
     assert_eq!(process.terminate().await, Some(0));
 
     let began = Instant::now();
-    let mut process = Process::start(BINARY, folder.path(), &[], "");
+    let mut process = Dev::start(BINARY, folder.path(), &[], "");
     let calls = client(&process).await;
     let took = began.elapsed();
     assert_eq!(home(&calls, &ada).await, std::slice::from_ref(&before.id));
@@ -156,7 +179,7 @@ async fn a_restart_keeps_accounts_posts_and_timelines_and_is_quick() {
         .await;
     assert_eq!(process.terminate().await, Some(0));
 
-    let process = Process::start(BINARY, folder.path(), &["--fresh"], "");
+    let process = Dev::start(BINARY, folder.path(), &["--fresh"], "");
     let calls = client(&process).await;
     assert_ne!(sign_up(&calls, "ada").await, ada, "a fresh folder knows nobody");
 }
@@ -164,10 +187,10 @@ async fn a_restart_keeps_accounts_posts_and_timelines_and_is_quick() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_process_on_the_same_folder_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let first = Process::start(BINARY, folder.path(), &[], "");
+    let first = Dev::start(BINARY, folder.path(), &[], "");
     first.prints("is up after").await;
     for arguments in [&[][..], &["--fresh"]] {
-        let mut second = Process::start(BINARY, folder.path(), arguments, "");
+        let mut second = Dev::start(BINARY, folder.path(), arguments, "");
         assert_eq!(second.ends().await, Some(1));
         let told = second.prints("is in use by another freshet process").await;
         assert!(told.contains(&folder.path().display().to_string()), "{told}");
@@ -181,7 +204,7 @@ async fn a_port_in_use_is_named_before_any_data_is_made() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("its address");
     let data = folder.path().join("data");
-    let mut process = Process::start(BINARY, &data, &["--set", &format!("ranking.listen={address}")], "");
+    let mut process = Dev::start(BINARY, &data, &["--set", &format!("ranking.listen={address}")], "");
     assert_eq!(process.ends().await, Some(1));
     let told = process.prints("cannot listen on").await;
     assert!(told.contains(&address.to_string()) && told.contains("ranking.listen"), "{told}");

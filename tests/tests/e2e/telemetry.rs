@@ -8,7 +8,7 @@ use proto::freshet::{
 };
 use serde_json::Value;
 use tests::{
-    Process, Stream,
+    Dev, Stream,
     collector::{Collector, hex},
     grpc::Client,
     logs,
@@ -30,7 +30,7 @@ async fn a_post_is_one_trace_from_the_call_to_the_readers_stream() {
     logs::capture();
     let (folder, collector) = (tempfile::tempdir().expect("a folder"), Collector::start().await);
     let endpoint = format!("trace.otlp_endpoint={}", collector.url());
-    let mut process = Process::start(BINARY, folder.path(), &["--set", &endpoint], "");
+    let mut process = Dev::start(BINARY, folder.path(), &["--set", &endpoint], "");
     let address = process.address("timeline").await;
     let calls = Client::new(address, process.keyring(), Caller::Service("tests".into()));
     let (ada, lin) = (sign_up(&calls, "ada").await, sign_up(&calls, "lin").await);
@@ -65,7 +65,7 @@ async fn a_post_is_one_trace_from_the_call_to_the_readers_stream() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_nobody_watches_is_json_and_names_the_pod() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut process = Process::start(BINARY, folder.path(), &[], "");
+    let mut process = Dev::start(BINARY, folder.path(), &[], "");
     process.prints("is up after").await;
     assert_eq!(process.terminate().await, Some(0));
     let line: Value = serde_json::from_str(&process.prints("edge-").await).expect("JSON");

@@ -12,13 +12,22 @@ use crate::{
     sets::{Hot, HotLists},
 };
 
-const DAYS_KEPT: usize = 7;
+/// The seven that can be asked for, and one more: at midnight pods do not turn the day at the same moment.
+const DAYS_KEPT: usize = 8;
 
 /// A day's list.
 #[derive(Default)]
 pub(super) struct Day {
     complete: bool,
     posts: HashMap<PostId, (i64, Likes)>,
+}
+
+impl super::State {
+    fn forget_old_days(&mut self) {
+        while self.hot.len() > DAYS_KEPT {
+            self.hot.pop_first();
+        }
+    }
 }
 
 #[async_trait]
@@ -28,7 +37,9 @@ impl HotLists for Memory {
     }
 
     async fn set_complete(&self, day: &str) -> Result<(), Error> {
-        self.state().hot.entry(day.to_owned()).or_default().complete = true;
+        let mut state = self.state();
+        state.hot.entry(day.to_owned()).or_default().complete = true;
+        state.forget_old_days();
         Ok(())
     }
 
@@ -38,9 +49,7 @@ impl HotLists for Memory {
         if posts.get(&post).is_none_or(|(_, known)| known.version < likes.version) {
             posts.insert(post, (score, likes));
         }
-        while state.hot.len() > DAYS_KEPT {
-            state.hot.pop_first();
-        }
+        state.forget_old_days();
         Ok(())
     }
 

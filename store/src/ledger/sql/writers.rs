@@ -1,29 +1,63 @@
-//! The numbers under which ids are minted, in SQLite.
+//! The numbers under which ids are minted.
 
 use async_trait::async_trait;
 use chassis::id::{Grant, WRITERS_MAX};
 use sqlx::Row as _;
 
-use super::{Change, STORE, Sqlite, failed};
+use super::{Change, STORE, SqlLedger, failed, row::number};
 use crate::{
     Error,
     ledger::{WriterLease, WriterNumbers, WriterTerms},
 };
 
 #[async_trait]
-impl WriterNumbers for Sqlite {
+impl WriterNumbers for SqlLedger {
     async fn claim(&self, owner: &str, terms: WriterTerms) -> Result<WriterLease, Error> {
-        let mut change = self.begin().await?;
+        self.retried(|| self.try_claim_writer(owner, terms)).await
+    }
+
+    async fn renew(
+        &self,
+        owner: &str,
+        lease: &WriterLease,
+        untouched_unix_ms: i64,
+        terms: WriterTerms,
+    ) -> Result<Option<WriterLease>, Error> {
+        self.retried(|| self.try_renew_writer(owner, lease, untouched_unix_ms, terms)).await
+    }
+
+    async fn release(&self, owner: &str, lease: &WriterLease, untouched_unix_ms: i64) -> Result<(), Error> {
+        let release = || async {
+            sqlx::query(
+                "UPDATE writer_leases SET expires_us = 0, ceiling_ms = $1 \
+                 WHERE writer = $2 AND owner = $3 AND epoch = $4",
+            )
+            .bind(untouched_unix_ms)
+            .bind(i64::from(lease.grant.writer))
+            .bind(owner)
+            .bind(lease.epoch)
+            .execute(self.writer())
+            .await
+            .map(|_| ())
+            .map_err(failed)
+        };
+        self.retried(release).await
+    }
+}
+
+impl SqlLedger {
+    async fn try_claim_writer(&self, owner: &str, terms: WriterTerms) -> Result<WriterLease, Error> {
+        let mut change = self.begin_alone_on_writers().await?;
         let (writer, floor_unix_ms) = free_number(&mut change).await?;
         let floor_unix_ms = floor_unix_ms.max(floor_after_a_clock_step(&mut change).await?);
         let ceiling_unix_ms = change.now_us.div_euclid(1000).max(floor_unix_ms) + millis(terms.window);
         let epoch = sqlx::query_scalar(
             "INSERT INTO writer_leases (writer, owner, epoch, renewed_us, expires_us, ceiling_ms) \
              VALUES ($1, $2, 1, $3, $4, $5) ON CONFLICT (writer) DO UPDATE SET owner = excluded.owner, \
-             epoch = epoch + 1, renewed_us = excluded.renewed_us, expires_us = excluded.expires_us, \
+             epoch = writer_leases.epoch + 1, renewed_us = excluded.renewed_us, expires_us = excluded.expires_us, \
              ceiling_ms = excluded.ceiling_ms RETURNING epoch",
         )
-        .bind(writer)
+        .bind(i64::from(writer))
         .bind(owner)
         .bind(change.now_us)
         .bind(change.now_us + millis(terms.ttl) * 1000)
@@ -36,49 +70,35 @@ impl WriterNumbers for Sqlite {
         Ok(WriterLease { grant: Grant { writer, floor_unix_ms, ceiling_unix_ms }, epoch, ledger_unix_ms })
     }
 
-    async fn renew(
+    async fn try_renew_writer(
         &self,
         owner: &str,
         lease: &WriterLease,
         untouched_unix_ms: i64,
         terms: WriterTerms,
     ) -> Result<Option<WriterLease>, Error> {
-        let now_us = self.clock().unix_us();
+        let mut change = self.begin().await?;
+        let ledger_unix_ms = change.now_us.div_euclid(1000);
         // A clock that went back leaves the minter ahead of it: the window begins where the minter is.
-        let ceiling_unix_ms = now_us.div_euclid(1000).max(untouched_unix_ms) + millis(terms.window);
-        let renewed = sqlx::query(
-            "UPDATE writer_leases SET renewed_us = $1, expires_us = $2, ceiling_ms = max(ceiling_ms, $3) \
-             WHERE writer = $4 AND owner = $5 AND epoch = $6 AND expires_us > $1",
+        let ceiling_unix_ms = ledger_unix_ms.max(untouched_unix_ms) + millis(terms.window);
+        let ceiling: Option<i64> = sqlx::query_scalar(
+            "UPDATE writer_leases SET renewed_us = $1, expires_us = $2, \
+             ceiling_ms = CASE WHEN ceiling_ms < $3 THEN $3 ELSE ceiling_ms END \
+             WHERE writer = $4 AND owner = $5 AND epoch = $6 AND expires_us > $1 RETURNING ceiling_ms",
         )
-        .bind(now_us)
-        .bind(now_us + millis(terms.ttl) * 1000)
+        .bind(change.now_us)
+        .bind(change.now_us + millis(terms.ttl) * 1000)
         .bind(ceiling_unix_ms)
-        .bind(lease.grant.writer)
+        .bind(i64::from(lease.grant.writer))
         .bind(owner)
         .bind(lease.epoch)
-        .execute(self.writer())
+        .fetch_optional(&mut *change.transaction)
         .await
         .map_err(failed)?;
-        let ceiling_unix_ms = ceiling_unix_ms.max(lease.grant.ceiling_unix_ms);
-        Ok((renewed.rows_affected() == 1).then_some(WriterLease {
-            grant: Grant { ceiling_unix_ms, ..lease.grant },
-            epoch: lease.epoch,
-            ledger_unix_ms: now_us.div_euclid(1000),
-        }))
-    }
-
-    async fn release(&self, owner: &str, lease: &WriterLease, untouched_unix_ms: i64) -> Result<(), Error> {
-        sqlx::query(
-            "UPDATE writer_leases SET expires_us = 0, ceiling_ms = $1 WHERE writer = $2 AND owner = $3 AND epoch = $4",
-        )
-        .bind(untouched_unix_ms)
-        .bind(lease.grant.writer)
-        .bind(owner)
-        .bind(lease.epoch)
-        .execute(self.writer())
-        .await
-        .map_err(failed)?;
-        Ok(())
+        let Some(ceiling_unix_ms) = ceiling else { return Ok(None) };
+        self.commit(change).await?;
+        let grant = Grant { ceiling_unix_ms, ..lease.grant };
+        Ok(Some(WriterLease { grant, epoch: lease.epoch, ledger_unix_ms }))
     }
 }
 
@@ -94,7 +114,7 @@ async fn free_number(change: &mut Change) -> Result<(u16, i64), Error> {
     .await
     .map_err(failed)?;
     if let Some(row) = used {
-        return Ok((row.try_get("writer").map_err(failed)?, row.try_get("ceiling_ms").map_err(failed)?));
+        return Ok((number(&row, "writer")?, row.try_get("ceiling_ms").map_err(failed)?));
     }
     let fresh: i64 = sqlx::query_scalar("SELECT coalesce(max(writer) + 1, 0) FROM writer_leases")
         .fetch_one(&mut *change.transaction)

@@ -1,0 +1,167 @@
+//! The ledger of many pods: PostgreSQL. Transactions are READ COMMITTED, so every change is made by statements that are exact
+//! when others run beside them, or under a row's lock. The time is the database's.
+#![expect(clippy::duplicate_mod, reason = "the SQL is one for both databases, and each driver has its own types")]
+
+mod connect;
+mod failure;
+mod migrate;
+mod wakeups;
+
+// Compiled once for each driver.
+#[path = "sql/accounts.rs"]
+mod accounts;
+#[path = "sql/archive.rs"]
+mod archive;
+#[path = "sql/event.rs"]
+mod event;
+#[path = "sql/graph.rs"]
+mod graph;
+#[path = "sql/install.rs"]
+mod install;
+#[path = "sql/leases.rs"]
+mod leases;
+#[path = "sql/outbox.rs"]
+mod outbox;
+#[path = "sql/posts.rs"]
+mod posts;
+#[path = "sql/row.rs"]
+mod row;
+#[path = "sql/writers.rs"]
+mod writers;
+
+use std::{sync::Arc, time::Duration};
+
+use chassis::{Random, config::without_password};
+use failure::{failed, no_answer};
+pub(crate) use migrate::migrate;
+use sqlx::{PgPool, Postgres as Driver, QueryBuilder, Transaction, postgres::PgRow};
+use tokio::time::timeout;
+use wakeups::Wakeups;
+
+use crate::{Config, Error, OpenError, Parts};
+
+const STORE: &str = "the ledger";
+/// How long a store may take to be opened.
+const OPEN_MAX: Duration = Duration::from_secs(5);
+/// How long a read may take, the wait for a connection included.
+const READ_MAX: Duration = Duration::from_secs(5);
+/// How long a change may take, with all its tries: a transaction lives at most so long.
+const CHANGE_MAX: Duration = Duration::from_secs(5);
+/// How often a change is made that others are in the way of.
+const TRIES_MAX: u32 = 5;
+const RETRY_AFTER_MAX: Duration = Duration::from_millis(20);
+/// What a SELECT ends with to keep others from changing the row. New rows may still refer to it.
+const LOCK_ROW: &str = " FOR NO KEY UPDATE";
+/// The time of day, in microseconds since 1970. Not now(), which is when the transaction began.
+const CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
+
+type SqlLedger = Postgres;
+type Row = PgRow;
+
+/// The ledger of many pods.
+pub(crate) struct Postgres {
+    pool: PgPool,
+    shards: u16,
+    random: Arc<dyn Random>,
+    wakeups: Wakeups,
+}
+
+/// An open transaction, and the clock's reading that its rows carry.
+struct Change {
+    transaction: Transaction<'static, Driver>,
+    now_us: i64,
+    events: usize,
+}
+
+impl Postgres {
+    /// Opens the ledger, if `freshet migrate` has prepared it for this release.
+    pub(crate) async fn open(url: &str, config: &Config, parts: &Parts) -> Result<Self, OpenError> {
+        let options = connect::options(url, parts.pod.name()).map_err(|cause| unusable(url, &cause))?;
+        migrate::require_up_to_date(&options).await.map_err(|cause| unusable(url, &cause))?;
+        let pool = connect::pool(&options, config.ledger_connections_max);
+        let wakeups = Wakeups::start(&pool, &options, parts);
+        let ledger = Self { pool, shards: config.shards, random: parts.random.clone(), wakeups };
+        match timeout(OPEN_MAX, ledger.check_install()).await {
+            Ok(checked) => checked.map_err(|cause| unusable(url, &cause))?,
+            Err(_) => return Err(unusable(url, &format_args!("no answer within {OPEN_MAX:?}"))),
+        }
+        Ok(ledger)
+    }
+
+    async fn begin(&self) -> Result<Change, Error> {
+        let transaction = self.pool.begin().await.map_err(failed)?;
+        timed(transaction).await
+    }
+
+    /// A change that is alone on the writer numbers. The clock is read after the lock is had: every renewal is older then,
+    /// and one that is not was made before the clock went back.
+    async fn begin_alone_on_writers(&self) -> Result<Change, Error> {
+        let mut transaction = self.pool.begin().await.map_err(failed)?;
+        sqlx::query("LOCK TABLE writer_leases IN SHARE ROW EXCLUSIVE MODE")
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
+        timed(transaction).await
+    }
+
+    async fn commit(&self, change: Change) -> Result<(), Error> {
+        change.transaction.commit().await.map_err(failed)?;
+        if change.events > 0 {
+            self.wakeups.committed();
+        }
+        Ok(())
+    }
+
+    /// Makes a change, and makes it again when others were in its way.
+    async fn retried<T, Attempt>(&self, attempt: impl Fn() -> Attempt + Send) -> Result<T, Error>
+    where
+        Attempt: Future<Output = Result<T, Error>> + Send,
+    {
+        let tries = async {
+            for _ in 1..TRIES_MAX {
+                match attempt().await {
+                    Err(Error::Conflict { .. }) => tokio::time::sleep(self.jitter()).await,
+                    settled => return settled,
+                }
+            }
+            attempt().await
+        };
+        timeout(CHANGE_MAX, tries).await.unwrap_or_else(|_| Err(no_answer(CHANGE_MAX)))
+    }
+
+    /// Awaits a read, for so long and no longer.
+    async fn answered<T>(&self, query: impl Future<Output = sqlx::Result<T>> + Send) -> Result<T, Error> {
+        match timeout(READ_MAX, query).await {
+            Ok(answer) => answer.map_err(failed),
+            Err(_) => Err(no_answer(READ_MAX)),
+        }
+    }
+
+    /// Two that were in each other's way must not meet again at once.
+    fn jitter(&self) -> Duration {
+        let max = u64::try_from(RETRY_AFTER_MAX.as_micros()).unwrap_or(u64::MAX);
+        Duration::from_micros(self.random.number() % max)
+    }
+
+    fn reader(&self) -> &PgPool {
+        &self.pool
+    }
+
+    fn writer(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
+async fn timed(mut transaction: Transaction<'static, Driver>) -> Result<Change, Error> {
+    let now_us = sqlx::query_scalar(CLOCK).fetch_one(&mut *transaction).await.map_err(failed)?;
+    Ok(Change { transaction, now_us, events: 0 })
+}
+
+/// Goes on with ` = ANY($1)`: one statement to prepare, whatever the number of ids.
+fn push_is_one_of(query: &mut QueryBuilder<Driver>, ids: Vec<i64>) {
+    query.push(" = ANY(").push_bind(ids).push(")");
+}
+
+fn unusable(url: &str, cause: &dyn std::fmt::Display) -> OpenError {
+    OpenError::Unusable { store: STORE, place: without_password(url), cause: cause.to_string() }
+}

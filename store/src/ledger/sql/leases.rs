@@ -1,0 +1,66 @@
+//! Who may publish which shard.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sqlx::Row as _;
+
+use super::{Row, SqlLedger, failed, row::number};
+use crate::{
+    Error, Shard,
+    ledger::{Lease, ShardLeases},
+};
+
+/// Every shard, of as many as `$1` says.
+pub(super) const SHARDS: &str = "WITH RECURSIVE shards (shard) AS \
+     (SELECT CAST(0 AS BIGINT) UNION ALL SELECT shard + 1 FROM shards WHERE shard + 1 < $1)";
+
+#[async_trait]
+impl ShardLeases for SqlLedger {
+    async fn claim(&self, owner: &str, ttl: Duration) -> Result<Vec<Lease>, Error> {
+        self.retried(|| self.try_claim_shards(owner, ttl)).await
+    }
+
+    async fn release(&self, owner: &str) -> Result<(), Error> {
+        let release = || async {
+            let query = sqlx::query("UPDATE shard_leases SET expires_us = 0 WHERE owner = $1").bind(owner);
+            query.execute(self.writer()).await.map(|_| ()).map_err(failed)
+        };
+        self.retried(release).await
+    }
+}
+
+impl SqlLedger {
+    async fn try_claim_shards(&self, owner: &str, ttl: Duration) -> Result<Vec<Lease>, Error> {
+        let mut change = self.begin().await?;
+        // A lease that ran out gets a new epoch even when its owner comes back: in between, the shard was anyone's.
+        // What another one holds is left out first: an upsert would lock its row only to leave it as it is. All claim in
+        // the order of shards, so that no two wait for each other.
+        let query = format!(
+            "{SHARDS} INSERT INTO shard_leases (shard, owner, epoch, expires_us) \
+             SELECT shard, $2, 1, $3 FROM shards WHERE NOT EXISTS (SELECT 1 FROM shard_leases AS held \
+                 WHERE held.shard = shards.shard AND held.owner <> $2 AND held.expires_us > $4) ORDER BY shard \
+             ON CONFLICT (shard) DO UPDATE SET \
+                 epoch = shard_leases.epoch + CASE WHEN shard_leases.expires_us <= $4 THEN 1 ELSE 0 END, \
+                 owner = excluded.owner, expires_us = excluded.expires_us \
+             WHERE shard_leases.expires_us <= $4 OR shard_leases.owner = excluded.owner RETURNING shard, epoch"
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(query))
+            .bind(i64::from(self.shards))
+            .bind(owner)
+            .bind(change.now_us + i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX / 2))
+            .bind(change.now_us)
+            .fetch_all(&mut *change.transaction)
+            .await
+            .map_err(failed)?;
+        self.commit(change).await?;
+        let mut leases = rows.iter().map(|row| lease(row, owner)).collect::<Result<Vec<_>, Error>>()?;
+        leases.sort_unstable_by_key(|lease| lease.shard);
+        Ok(leases)
+    }
+}
+
+fn lease(row: &Row, owner: &str) -> Result<Lease, Error> {
+    let shard = Shard(number(row, "shard")?);
+    Ok(Lease { shard, owner: owner.to_owned(), epoch: row.try_get("epoch").map_err(failed)? })
+}

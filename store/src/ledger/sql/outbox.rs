@@ -1,0 +1,89 @@
+//! The outbox.
+
+use async_trait::async_trait;
+use proto::event::Topic;
+use sqlx::{QueryBuilder, Row as _};
+use tokio::sync::watch;
+
+use super::{LOCK_ROW, Row, STORE, SqlLedger, failed, leases::SHARDS, push_is_one_of, row::number};
+use crate::{
+    Error, Shard,
+    error::damaged,
+    ledger::{Lease, Outbox, OutboxRow},
+};
+
+#[async_trait]
+impl Outbox for SqlLedger {
+    async fn oldest(&self, shard: Shard, limit: u32) -> Result<Vec<OutboxRow>, Error> {
+        let query = sqlx::query(
+            "SELECT id, topic, key, type, payload, traceparent FROM outbox WHERE shard = $1 ORDER BY id LIMIT $2",
+        )
+        .bind(i64::from(shard.0))
+        .bind(i64::from(limit));
+        let rows = self.answered(query.fetch_all(self.reader())).await?;
+        rows.iter().map(outbox_row).collect()
+    }
+
+    async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error> {
+        self.retried(|| self.try_remove(lease, ids)).await
+    }
+
+    async fn waiting(&self) -> Result<Vec<Shard>, Error> {
+        // A look at each shard's first row: DISTINCT would read all rows of a long backlog.
+        let query = format!(
+            "{SHARDS} SELECT shard FROM shards WHERE EXISTS (SELECT 1 FROM outbox WHERE outbox.shard = shards.shard) \
+             ORDER BY shard"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(i64::from(self.shards));
+        let rows = self.answered(query.fetch_all(self.reader())).await?;
+        rows.iter().map(|row| number(row, "shard").map(Shard)).collect()
+    }
+
+    async fn backlog(&self) -> Result<u64, Error> {
+        let query = sqlx::query_scalar("SELECT count(*) FROM outbox");
+        let rows: i64 = self.answered(query.fetch_one(self.reader())).await?;
+        Ok(rows.unsigned_abs())
+    }
+
+    fn wakeups(&self) -> watch::Receiver<u64> {
+        self.wakeups.subscribe()
+    }
+}
+
+impl SqlLedger {
+    async fn try_remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error> {
+        let mut change = self.begin().await?;
+        // The lease's row is locked to the end: nobody else can claim the shard before the rows are gone.
+        let held = format!(
+            "SELECT 1 FROM shard_leases WHERE shard = $1 AND owner = $2 AND epoch = $3 AND expires_us > $4{LOCK_ROW}"
+        );
+        let held = sqlx::query(sqlx::AssertSqlSafe(held))
+            .bind(i64::from(lease.shard.0))
+            .bind(&lease.owner)
+            .bind(lease.epoch)
+            .bind(change.now_us)
+            .fetch_optional(&mut *change.transaction)
+            .await
+            .map_err(failed)?;
+        if held.is_none() {
+            return Ok(false);
+        }
+        let mut query = QueryBuilder::new("DELETE FROM outbox WHERE id");
+        push_is_one_of(&mut query, ids.to_vec());
+        query.build().execute(&mut *change.transaction).await.map_err(failed)?;
+        self.commit(change).await?;
+        Ok(true)
+    }
+}
+
+fn outbox_row(row: &Row) -> Result<OutboxRow, Error> {
+    let topic: &str = row.try_get("topic").map_err(failed)?;
+    Ok(OutboxRow {
+        id: row.try_get("id").map_err(failed)?,
+        topic: Topic::named(topic).ok_or_else(|| damaged(STORE, format_args!("topic {topic:?}")))?,
+        key: row.try_get("key").map_err(failed)?,
+        kind: row.try_get("type").map_err(failed)?,
+        payload: row.try_get::<Vec<u8>, _>("payload").map_err(failed)?.into(),
+        traceparent: row.try_get("traceparent").map_err(failed)?,
+    })
+}

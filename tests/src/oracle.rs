@@ -1,0 +1,214 @@
+//! The oracle: what every reader must see, computed from the ledger's SQL alone, and compared with what they do see.
+
+mod truth;
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    fmt,
+    time::Duration,
+};
+
+use proto::{
+    UserId,
+    freshet::{ranking::v1::ListHotPostsRequest, timeline::v1::GetHomeTimelineRequest},
+};
+use tokio::time::Instant;
+pub use truth::Truth;
+
+use crate::{
+    cluster::Cluster,
+    crowd::Crowd,
+    grpc::Client,
+    journal::{Deed, Line, Outcome},
+    watcher::Watcher,
+};
+
+/// How long a cluster may take to come right again after a fault.
+const HEAL_WITHIN: Duration = Duration::from_secs(90);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// How many deeds people tried.
+    pub ops: usize,
+    /// What is wrong in the end.
+    pub faults: Faults,
+    /// How often a stream told its reader to read again.
+    pub gaps: usize,
+    /// How long after the fault everything was right; the whole wait when it never was.
+    pub healed: Duration,
+}
+
+/// What is wrong at a moment, and the first examples of it.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    /// Answered and not there: in the ledger, in a home, on a stream.
+    pub lost: usize,
+    /// Shown twice, or to whom it is not for.
+    pub duplicated: usize,
+    /// Not on its way any more: rows in the outbox, wrong counters and hot lists, pages that cannot be read.
+    pub stuck: usize,
+    /// In the wrong order.
+    pub misordered: usize,
+    examples: Vec<String>,
+}
+
+impl Faults {
+    /// Whether all is right.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.lost + self.duplicated + self.stuck + self.misordered == 0
+    }
+
+    fn example(&mut self, text: impl FnOnce() -> String) {
+        if self.examples.len() < 10 {
+            self.examples.push(text());
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ops, faults, gaps, healed } = self;
+        let Faults { lost, duplicated, stuck, misordered, .. } = faults;
+        write!(f, "ops={ops} lost={lost} duplicated={duplicated} stuck={stuck} misordered={misordered} ")?;
+        write!(f, "gaps={gaps} healed={:.1}s", healed.as_secs_f64())
+    }
+}
+
+impl Verdict {
+    /// Panics with what is wrong, unless nothing is.
+    pub fn must_be_clean(&self, cluster: &Cluster) {
+        let Faults { examples, .. } = &self.faults;
+        assert!(self.faults.is_none(), "{self}\n{}\n{}", examples.join("\n"), cluster.complaints());
+    }
+}
+
+/// Waits until everything is right again, and tells what is not when it never is.
+pub async fn judge(cluster: &Cluster, crowd: &Crowd, fault_ended: Instant) -> Verdict {
+    let truth = Truth::of(cluster.database()).await;
+    let deadline = Instant::now() + HEAL_WITHIN;
+    let faults = loop {
+        let faults = look(cluster, crowd, &truth).await;
+        if faults.is_none() || Instant::now() > deadline {
+            break faults;
+        }
+        tokio::time::sleep(PAUSE).await;
+    };
+    Verdict {
+        ops: crowd.journal.lines().len(),
+        faults,
+        gaps: crowd.watchers.iter().map(|watcher| watcher.seen().gaps_unix_ms.len()).sum(),
+        healed: fault_ended.elapsed(),
+    }
+}
+
+/// Compares everything with the truth, once.
+async fn look(cluster: &Cluster, crowd: &Crowd, truth: &Truth) -> Faults {
+    let mut faults = Faults::default();
+    check_journal(&mut faults, &crowd.journal.lines(), truth).await;
+    let clients = cluster.clients("timeline");
+    for (number, reader) in crowd.people.iter().enumerate() {
+        check_home(&mut faults, *reader, &clients[number % clients.len()], truth).await;
+    }
+    for watcher in &crowd.watchers {
+        check_stream(&mut faults, watcher, truth).await;
+    }
+    let waiting = truth.outbox_rows().await;
+    let miscounted = truth.miscounted_posts().await;
+    faults.stuck += waiting + miscounted;
+    if waiting + miscounted > 0 {
+        faults.example(|| format!("{waiting} rows wait in the outbox, {miscounted} posts have a wrong counter"));
+    }
+    for ranking in cluster.clients("ranking") {
+        check_hot_list(&mut faults, &ranking, truth).await;
+    }
+    faults
+}
+
+/// What was answered is in the ledger, once; what was refused is not.
+async fn check_journal(faults: &mut Faults, lines: &[Line], truth: &Truth) {
+    let (posts, likes, follows) = (truth.posts().await, truth.likes().await, truth.follows().await);
+    let texts: HashSet<_> = posts.values().map(|post| post.text.as_str()).collect();
+    faults.duplicated += posts.len() - texts.len();
+    for line in lines {
+        let there = match &line.deed {
+            Deed::Post { text, id: Some(id) } => posts.get(id).is_some_and(|post| post.text == *text),
+            Deed::Post { text, id: None } => texts.contains(text.as_str()),
+            Deed::Like { post } => likes.contains(&(post.clone(), line.person)),
+            Deed::Follow { followee } => follows.contains(&(line.person, *followee)),
+        };
+        match line.outcome {
+            Outcome::Acknowledged if !there => {
+                faults.lost += 1;
+                faults.example(|| format!("answered and not in the ledger: {line:?}"));
+            }
+            Outcome::Refused if there => {
+                faults.duplicated += 1;
+                faults.example(|| format!("refused and in the ledger: {line:?}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn check_home(faults: &mut Faults, reader: UserId, client: &Client, truth: &Truth) {
+    let Some(shown) = scroll(client, reader).await else {
+        faults.stuck += 1;
+        faults.example(|| format!("{reader}'s home cannot be read"));
+        return;
+    };
+    // Read after the page: whatever is on the page must be in it.
+    let expected = truth.home(reader).await;
+    let once: BTreeSet<_> = shown.iter().copied().collect();
+    let eligible: BTreeSet<_> = expected.iter().copied().collect();
+    let missing: Vec<_> = eligible.difference(&once).collect();
+    faults.lost += missing.len();
+    faults.duplicated += shown.len() - once.len() + once.difference(&eligible).count();
+    faults.misordered += shown.windows(2).filter(|pair| pair[0] < pair[1]).count();
+    if let Some(first) = missing.first() {
+        faults.example(|| format!("{} posts are missing in {reader}'s home, such as {first}", missing.len()));
+    }
+}
+
+/// A reader's whole home, by pages; `None` when a page cannot be read.
+async fn scroll(client: &Client, reader: UserId) -> Option<Vec<i64>> {
+    let (mut shown, mut max_id) = (Vec::new(), None);
+    loop {
+        let request = GetHomeTimelineRequest { reader_id: reader.to_string(), limit: Some(200), max_id };
+        let page = client.get_home_timeline(request).await.ok()?;
+        shown.extend(page.entries.iter().filter_map(|entry| entry.id.parse::<i64>().ok()));
+        max_id = page.next_max_id;
+        if max_id.is_none() {
+            return Some(shown);
+        }
+    }
+}
+
+/// Every post since the stream was opened was shown on it, or its reader was told to read again after it was written.
+async fn check_stream(faults: &mut Faults, watcher: &Watcher, truth: &Truth) {
+    let due = truth.written_for(watcher.reader, watcher.since_unix_ms).await;
+    let seen = watcher.seen();
+    let last_gap = seen.gaps_unix_ms.iter().max().copied().unwrap_or(0);
+    let shown: HashSet<_> = seen.posts.iter().map(|(id, _)| *id).collect();
+    let missed: Vec<_> = due.iter().filter(|post| !shown.contains(post) && post.unix_ms() > last_gap).collect();
+    faults.lost += missed.len();
+    faults.duplicated += seen.repeated();
+    faults.misordered += seen.misordered();
+    if let Some(first) = missed.first() {
+        let reader = watcher.reader;
+        faults.example(|| format!("{} posts were not on {reader}'s stream, such as {first}", missed.len()));
+    }
+}
+
+async fn check_hot_list(faults: &mut Faults, ranking: &Client, truth: &Truth) {
+    let shown = ranking.list_hot_posts(ListHotPostsRequest::default()).await;
+    let shown: Option<Vec<_>> =
+        shown.ok().map(|list| list.posts.into_iter().map(|hot| (hot.post_id, hot.score)).collect());
+    let expected = truth.hot_posts().await;
+    if shown.as_ref() != Some(&expected) {
+        faults.stuck += 1;
+        faults.example(|| format!("the hot list is {shown:?}, and should be {expected:?}"));
+    }
+}

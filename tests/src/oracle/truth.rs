@@ -1,0 +1,100 @@
+//! The ledger's rows, read past everything that the product makes of them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use proto::{PostId, UserId};
+use tokio_postgres::{Client, NoTls, Row};
+
+/// Reads the ledger.
+pub struct Truth {
+    client: Client,
+}
+
+/// A post's row.
+pub struct WrittenPost {
+    /// What it says.
+    pub text: String,
+}
+
+impl Truth {
+    /// The ledger at this address.
+    pub async fn of(database: &str) -> Self {
+        let (client, connection) = tokio_postgres::connect(database, NoTls).await.expect("PostgreSQL");
+        #[expect(clippy::disallowed_methods, reason = "it ends with the client")]
+        tokio::spawn(connection);
+        Self { client }
+    }
+
+    /// All posts, by id.
+    pub async fn posts(&self) -> BTreeMap<String, WrittenPost> {
+        let rows = self.query("SELECT id, text FROM posts").await;
+        rows.iter().map(|row| (row.get::<_, i64>(0).to_string(), WrittenPost { text: row.get(1) })).collect()
+    }
+
+    /// Who likes what.
+    pub async fn likes(&self) -> HashSet<(String, UserId)> {
+        let rows = self.query("SELECT post, liker FROM likes WHERE active").await;
+        rows.iter().map(|row| (row.get::<_, i64>(0).to_string(), user(row, 1))).collect()
+    }
+
+    /// Who follows whom.
+    pub async fn follows(&self) -> HashSet<(UserId, UserId)> {
+        let rows = self.query("SELECT follower, followee FROM follows WHERE active").await;
+        rows.iter().map(|row| (user(row, 0), user(row, 1))).collect()
+    }
+
+    /// A reader's home, newest first.
+    pub async fn home(&self, reader: UserId) -> Vec<i64> {
+        let query = format!(
+            "SELECT posts.id FROM posts JOIN follows ON followee = author \
+             WHERE follower = {reader} AND active ORDER BY posts.id DESC"
+        );
+        self.query(&query).await.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// The posts that were written for a reader after a moment, by people whom they followed by then.
+    pub async fn written_for(&self, reader: UserId, since_unix_ms: i64) -> Vec<PostId> {
+        let query = format!(
+            "SELECT posts.id FROM posts JOIN follows ON followee = author WHERE follower = {reader} AND active \
+             AND created_at_ms > {since_unix_ms} AND created_at_ms * 1000 > follows.version"
+        );
+        let id = |row: &Row| PostId::new(row.get(0)).expect("a post id");
+        self.query(&query).await.iter().map(id).collect()
+    }
+
+    /// The hottest posts of today, by the rows of their likes.
+    pub async fn hot_posts(&self) -> Vec<(String, i64)> {
+        let query = "SELECT id, 3 * count(*) AS score FROM posts JOIN likes ON post = id AND active \
+                     WHERE to_timestamp(created_at_ms / 1000.0) AT TIME ZONE 'UTC' >= \
+                         date_trunc('day', clock_timestamp() AT TIME ZONE 'UTC') \
+                     GROUP BY id ORDER BY score DESC, id DESC LIMIT 10";
+        let hot = |row: &Row| (row.get::<_, i64>(0).to_string(), row.get(1));
+        self.query(query).await.iter().map(hot).collect()
+    }
+
+    /// How many rows wait in the outbox.
+    pub async fn outbox_rows(&self) -> usize {
+        self.count("SELECT count(*) FROM outbox").await
+    }
+
+    /// How many posts have a counter that is not the number of their likes.
+    pub async fn miscounted_posts(&self) -> usize {
+        self.count(
+            "SELECT count(*) FROM posts WHERE like_count <> (SELECT count(*) FROM likes WHERE post = id AND active)",
+        )
+        .await
+    }
+
+    async fn count(&self, query: &str) -> usize {
+        let count: i64 = self.query(query).await[0].get(0);
+        usize::try_from(count).expect("a count")
+    }
+
+    async fn query(&self, query: &str) -> Vec<Row> {
+        self.client.query(query, &[]).await.unwrap_or_else(|cause| panic!("{query}: {cause}"))
+    }
+}
+
+fn user(row: &Row, column: usize) -> UserId {
+    UserId::new(row.get(column)).expect("a user id")
+}

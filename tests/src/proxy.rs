@@ -1,0 +1,117 @@
+//! A TCP proxy in front of a server: it can cut every connection, slow them down, or lose the answers only.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::watch,
+};
+
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// What happens to what passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weather {
+    /// Everything passes.
+    Clear,
+    /// Open connections are cut, new ones are closed at once.
+    Cut,
+    /// Everything passes so much later, both ways.
+    Slow(Duration),
+    /// The server gets every request, and its answers are lost: nobody knows what was done.
+    AnswersLost,
+}
+
+/// A proxy. It ends with the test's runtime.
+pub struct Proxy {
+    address: SocketAddr,
+    weather: watch::Sender<Weather>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Requests,
+    Answers,
+}
+
+impl Proxy {
+    /// A proxy on a free port in front of this server.
+    pub async fn in_front_of(server: SocketAddr) -> Self {
+        Self::on(SocketAddr::from(([127, 0, 0, 1], 0)), server).await
+    }
+
+    /// A proxy on this address in front of this server.
+    pub async fn on(address: SocketAddr, server: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a port for the proxy");
+        let address = listener.local_addr().expect("its address");
+        let weather = watch::Sender::new(Weather::Clear);
+        let seen = weather.clone();
+        spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                spawn(serve(client, server, seen.subscribe()));
+            }
+        });
+        Self { address, weather }
+    }
+
+    /// Where clients connect.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Changes what happens to what passes, from now on.
+    pub fn set(&self, weather: Weather) {
+        self.weather.send_replace(weather);
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a proxy's tasks end with the test's runtime")]
+fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(task);
+}
+
+async fn serve(client: TcpStream, server: SocketAddr, weather: watch::Receiver<Weather>) {
+    if *weather.borrow() == Weather::Cut {
+        return;
+    }
+    let Ok(upstream) = TcpStream::connect(server).await else { return };
+    _ = (client.set_nodelay(true), upstream.set_nodelay(true));
+    let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), upstream.into_split());
+    // When one way ends, so does the other: a peer that is gone is gone.
+    tokio::select! {
+        () = pump(Way::Requests, from_client, to_server, weather.clone()) => {}
+        () = pump(Way::Answers, from_server, to_client, weather) => {}
+    }
+}
+
+async fn pump(way: Way, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut weather: watch::Receiver<Weather>) {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let read = tokio::select! {
+            read = from.read(&mut chunk) => read,
+            () = until_cut(&mut weather) => return,
+        };
+        let Ok(bytes @ 1..) = read else { return };
+        let now = *weather.borrow();
+        match now {
+            Weather::Cut => return,
+            Weather::AnswersLost if way == Way::Answers => continue,
+            Weather::Slow(delay) => tokio::time::sleep(delay).await,
+            Weather::Clear | Weather::AnswersLost => {}
+        }
+        if to.write_all(&chunk[..bytes]).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn until_cut(weather: &mut watch::Receiver<Weather>) {
+    if weather.wait_for(|weather| *weather == Weather::Cut).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,135 @@
+//! The ledger: what its traits promise, in SQLite and in PostgreSQL, races included.
+
+mod accounts;
+mod archive;
+mod graph;
+mod leases;
+mod migrations;
+mod outbox;
+mod postgres;
+mod posts;
+mod writers;
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicI64, Ordering},
+};
+
+use prost::Message as _;
+use proto::{
+    EventId, PostId, UserId,
+    freshet::event::v1::{Envelope, Followed, Liked, PostCreated, UserCreated, envelope::Payload},
+};
+use store::{
+    Config, Error, Shard,
+    archive::Archive,
+    ledger::{Account, Event, Ledger, Likes, NewAccount, NewPost, OutboxRow, Post},
+    migrate::Mode,
+};
+use tempfile::TempDir;
+use tests::servers::{self, Adapter};
+
+const SHARDS: u16 = 4;
+
+/// A ledger that is a test's own, and those who write in it.
+struct World {
+    ledger: Ledger,
+    archive: Archive,
+    config: Config,
+    url: String,
+    next_id: AtomicI64,
+    _data: TempDir,
+}
+
+async fn open(adapter: Adapter) -> Option<World> {
+    let data = tempfile::tempdir().expect("a folder");
+    let (config, url) = configure(adapter, data.path(), &[]).await?;
+    config.migrate_ledger(Mode::Apply).await.expect("a migration");
+    let ledger = config.open_ledger(&servers::parts()).await.expect("a ledger");
+    let archive = config.open_archive(&servers::parts(), &ledger).await.expect("an archive");
+    Some(World { ledger, archive, config, url, next_id: AtomicI64::new(1 << 22), _data: data })
+}
+
+/// A config whose ledger is new and empty, and the ledger's URL.
+async fn configure(adapter: Adapter, data: &Path, more: &[(&'static str, &str)]) -> Option<(Config, String)> {
+    let mut settings = servers::settings(&[adapter], data).await?;
+    if adapter == Adapter::Postgres {
+        // A config needs one; no test of the ledger talks to it.
+        settings.push(("stores.events", "kafka://127.0.0.1:1".to_owned()));
+    }
+    settings.extend(more.iter().map(|(key, value)| (*key, (*value).to_owned())));
+    let url = settings.iter().find(|(key, _)| *key == "stores.ledger").expect("a ledger").1.clone();
+    Some((servers::config(&settings), url))
+}
+
+impl World {
+    fn id<Id: TryFrom<i64, Error: std::fmt::Debug>>(&self) -> Id {
+        Id::try_from(self.next_id.fetch_add(1, Ordering::SeqCst)).expect("an id")
+    }
+
+    async fn sign_up(&self, handle: &str) -> Result<UserId, Error> {
+        let compose = |row: &Account| {
+            Payload::UserCreated(UserCreated {
+                user_id: row.id.to_string(),
+                handle: row.handle.clone(),
+                display_name: row.display_name.clone(),
+            })
+        };
+        let (handle, display_name) = (handle.to_owned(), handle.to_uppercase());
+        let account = NewAccount { id: self.id(), handle, display_name, password_hash: "hash".into() };
+        let event = Event { id: self.id::<EventId>(), compose: &compose };
+        self.ledger.accounts.create(account, event).await.map(|account| account.id)
+    }
+
+    /// So many people, in order of their ids.
+    async fn people(&self, number: usize) -> Vec<UserId> {
+        let mut people = Vec::new();
+        for _ in 0..number {
+            let handle = format!("p{}", self.next_id.load(Ordering::SeqCst));
+            people.push(self.sign_up(&handle).await.expect("a sign-up"));
+        }
+        people
+    }
+
+    async fn follow(&self, follower: UserId, followee: UserId) -> Result<bool, Error> {
+        let compose = |(): &()| {
+            Payload::Followed(Followed { follower_id: follower.to_string(), followee_id: followee.to_string() })
+        };
+        self.ledger.graph.follow(follower, followee, Event { id: self.id(), compose: &compose }).await
+    }
+
+    async fn post(&self, author: UserId, text: &str) -> Result<Post, Error> {
+        let compose = |row: &Post| {
+            Payload::PostCreated(PostCreated {
+                post_id: row.id.to_string(),
+                author_id: row.author.to_string(),
+                text: row.text.clone(),
+                created_at_ms: row.created_at_ms,
+            })
+        };
+        let new = NewPost { id: self.id(), author, text: text.to_owned() };
+        self.ledger.posts.create(new, Event { id: self.id(), compose: &compose }).await
+    }
+
+    async fn like(&self, user: UserId, post: PostId) -> Result<Likes, Error> {
+        let compose = |row: &Likes| {
+            Payload::Liked(Liked { post_id: post.to_string(), user_id: user.to_string(), like_count: row.count })
+        };
+        self.ledger.posts.like(user, post, Event { id: self.id(), compose: &compose }).await
+    }
+
+    /// All that waits in the outbox.
+    async fn rows(&self) -> Vec<OutboxRow> {
+        let mut rows = Vec::new();
+        for shard in 0..SHARDS {
+            rows.extend(self.ledger.outbox.oldest(Shard(shard), 10_000).await.expect("the outbox"));
+        }
+        rows
+    }
+
+    /// The events of one type that wait in the outbox.
+    async fn events(&self, kind: &str) -> Vec<Envelope> {
+        let rows = self.rows().await.into_iter().filter(|row| row.kind == kind);
+        rows.map(|row| Envelope::decode(row.payload).expect("an envelope")).collect()
+    }
+}

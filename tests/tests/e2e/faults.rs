@@ -1,0 +1,127 @@
+//! A real cluster, broken under load: every post is counted. These tests stop, flush and starve servers, so they run one at a
+//! time and with nothing else beside them (`tests/run` and `tests/faults` see to that).
+
+use std::time::Duration;
+
+use tests::{
+    Pods,
+    cluster::Cluster,
+    crowd::Crowd,
+    oracle::{Verdict, judge},
+    proxy::Weather,
+    servers::{self, Adapter, ServicesFolder},
+};
+use tokio::time::{Instant, sleep};
+
+use crate::BINARY;
+
+const PEOPLE: usize = 12;
+const WATCHERS: usize = 6;
+/// Enough for a few hundred deeds before, during and after a fault.
+const LOAD: Duration = Duration::from_secs(3);
+const KAFKA_AWAY: Duration = Duration::from_secs(20);
+/// Longer than the leases of shards and writer numbers, and than a consumer's session.
+const PAST_EVERY_LEASE: Duration = Duration::from_secs(12);
+
+/// A cluster at work, and the people who use it.
+struct Run {
+    name: &'static str,
+    services: ServicesFolder,
+    cluster: Cluster,
+    crowd: Crowd,
+}
+
+impl Run {
+    /// Two pods of each role, and people who are already at it. `None`: skipped.
+    async fn under_load(name: &'static str, failpoints: &str) -> Option<Self> {
+        let services = ServicesFolder::of_this_run()?;
+        let cluster = Cluster::start(BINARY, Pods::TWO, failpoints).await?;
+        let mut crowd = Crowd::gather(&cluster, PEOPLE).await;
+        crowd.watch(WATCHERS, &cluster.addresses("edge")).await;
+        crowd.begin();
+        sleep(LOAD).await;
+        Some(Self { name, services, cluster, crowd })
+    }
+
+    /// People go on for a while after the fault, then stop; and everything is counted.
+    async fn verdict(&mut self) -> Verdict {
+        let fault_ended = Instant::now();
+        sleep(LOAD).await;
+        self.crowd.end().await;
+        let verdict = judge(&self.cluster, &self.crowd, fault_ended).await;
+        println!("{} {verdict}", self.name);
+        verdict
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r0_nothing_happens() {
+    let Some(mut run) = Run::under_load("R0", "").await else { return };
+    let verdict = run.verdict().await;
+    assert!(verdict.ops > 500, "only {} deeds: that is no load", verdict.ops);
+    assert_eq!(verdict.gaps, 0);
+    verdict.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r1_a_relay_is_killed_and_another_one_comes() {
+    let Some(mut run) = Run::under_load("R1", "").await else { return };
+    run.cluster.kill("relay").await;
+    sleep(LOAD).await;
+    run.cluster.add("relay", "").await;
+    run.verdict().await.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r2_redis_is_flushed() {
+    let Some(mut run) = Run::under_load("R2", "").await else { return };
+    servers::flush_redis().await;
+    run.verdict().await.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r3_kafka_is_away_for_20_seconds() {
+    let Some(mut run) = Run::under_load("R3", "").await else { return };
+    run.services.stop("kafka").await;
+    sleep(KAFKA_AWAY).await;
+    run.services.start("kafka").await;
+    run.verdict().await.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r4_each_server_is_cut_off_slowed_down_and_loses_its_answers() {
+    let Some(mut run) = Run::under_load("R4", "").await else { return };
+    for weather in [Weather::Cut, Weather::Slow(Duration::from_millis(50)), Weather::AnswersLost] {
+        for server in [Adapter::Postgres, Adapter::Redis, Adapter::Kafka, Adapter::Cassandra] {
+            let proxy = run.cluster.proxies.of(server);
+            proxy.set(weather);
+            sleep(Duration::from_secs(2)).await;
+            // What hangs for want of an answer is cut, as a network does in the end.
+            proxy.set(Weather::Cut);
+            proxy.set(Weather::Clear);
+        }
+    }
+    run.verdict().await.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r5_a_pod_of_each_role_is_frozen_past_its_leases_and_goes_on() {
+    let Some(mut run) = Run::under_load("R5", "").await else { return };
+    for role in ["timeline", "relay", "ranking"] {
+        let frozen = run.cluster.members.iter().find(|member| member.role == role).expect("a pod");
+        frozen.process.freeze().await;
+        sleep(PAST_EVERY_LEASE).await;
+        frozen.process.thaw().await;
+    }
+    run.verdict().await.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_harness_notices_an_offset_that_was_committed_before_its_effect() {
+    let faulty = "consumer.commits_first=on,consumer.before_apply=delay:2ms";
+    let Some(mut run) = Run::under_load("the faulty build", faulty).await else { return };
+    run.cluster.kill("relay").await;
+    run.cluster.add("relay", faulty).await;
+    let verdict = run.verdict().await;
+    assert!(verdict.faults.lost > 0, "a build that loses events passed: {verdict}");
+}

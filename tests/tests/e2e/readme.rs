@@ -1,1 +1,0 @@
-//! The README's walk-through works as printed.
