@@ -1,9 +1,12 @@
 //! The archive: wide rows for reading at scale, made from events. Embedded, it is the ledger's own tables.
 
+mod scylla;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use proto::{PostId, UserId};
+pub(crate) use scylla::{Scylla, migrate as migrate_scylla};
 
 use crate::{Error, ledger::Post};
 

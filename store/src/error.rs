@@ -38,6 +38,16 @@ pub enum Error {
         /// What it said.
         cause: String,
     },
+    /// The store will never take this record, whatever is tried; nothing of its batch was written.
+    #[error("{store} refuses record {record} of the batch for good: {cause}")]
+    Refused {
+        /// Which store.
+        store: &'static str,
+        /// Its place in the batch, from 0.
+        record: usize,
+        /// Why.
+        cause: String,
+    },
     /// The store answered what it never should: a fault of ours, or damaged data.
     #[error("{store} failed: {cause}")]
     Fault {
@@ -67,7 +77,7 @@ impl From<Error> for chassis::Error {
                 tracing::warn!(store, "{store} is not available: {cause}");
                 Self::new(Reason::Unavailable, format!("{store} does not answer at the moment; try again"))
             }
-            Error::Fault { .. } => Self::internal(error),
+            Error::Refused { .. } | Error::Fault { .. } => Self::internal(error),
         }
     }
 }

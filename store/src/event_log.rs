@@ -1,9 +1,11 @@
 //! The event log: every event in order a partition, kept for a while, read by groups of consumers, each at its own pace.
 
+mod kafka;
 mod sqlite;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+pub(crate) use kafka::{KafkaLog, migrate as migrate_kafka};
 use proto::event::Topic;
 pub(crate) use sqlite::SqliteLog;
 
@@ -37,6 +39,17 @@ pub struct Received {
     pub position: i64,
 }
 
+/// An event that was put aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buried {
+    /// The event, with its place in the partition that it came from.
+    pub event: Received,
+    /// Whose consumer could not apply it.
+    pub group: String,
+    /// Why.
+    pub error: String,
+}
+
 /// Where events are written and read.
 #[async_trait]
 pub trait EventLog: Send + Sync {
@@ -45,6 +58,9 @@ pub trait EventLog: Send + Sync {
 
     /// Joins a group of consumers that divide the partitions among them. Dropping the consumer leaves the group.
     async fn join(&self, group: &'static str, topics: &[Topic]) -> Result<Box<dyn Consumer>, Error>;
+
+    /// What was put aside of a topic, the oldest first.
+    async fn buried(&self, topic: Topic, limit: u32) -> Result<Vec<Buried>, Error>;
 }
 
 /// A member of a group.

@@ -1,8 +1,9 @@
 //! Prepares the stores for this release: tables, topics, keyspaces. Safe to run from several pods at once, and to run again.
 
 use crate::{
-    OpenError,
+    OpenError, archive,
     config::{ArchiveUrl, Config, EventsUrl, LedgerUrl},
+    event_log,
     ledger::migrate_postgres,
 };
 
@@ -28,8 +29,12 @@ impl Config {
     /// Brings every store up to date, and tells what that takes. Embedded stores need nothing: they do it when opened.
     pub async fn migrate(&self, mode: Mode) -> Result<Vec<Step>, OpenError> {
         let mut steps = self.migrate_ledger(mode).await?;
-        if let EventsUrl::Kafka(_brokers) = &self.events {}
-        if let ArchiveUrl::Scylla(_nodes) = &self.archive {}
+        if let EventsUrl::Kafka(brokers) = &self.events {
+            steps.extend(event_log::migrate_kafka(brokers, self, mode).await?);
+        }
+        if let ArchiveUrl::Scylla(url) = &self.archive {
+            steps.extend(archive::migrate_scylla(url, self, mode).await?);
+        }
         steps.dedup();
         Ok(steps)
     }

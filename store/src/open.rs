@@ -5,9 +5,9 @@ use std::{path::PathBuf, sync::Arc};
 use chassis::{Clock, Pod, Random};
 
 use crate::{
-    archive::Archive,
+    archive::{Archive, Scylla},
     config::{ArchiveUrl, Config, EventsUrl, LedgerUrl, SetsUrl},
-    event_log::EventLog,
+    event_log::{EventLog, KafkaLog},
     ledger::{Ledger, Postgres, Sqlite},
     sets::{Memory, Redis, Sets},
 };
@@ -89,10 +89,15 @@ impl Config {
     }
 
     /// Opens the event log.
-    pub async fn open_event_log(&self, _parts: &Parts, ledger: &Ledger) -> Result<Arc<dyn EventLog>, OpenError> {
+    pub async fn open_event_log(&self, parts: &Parts, ledger: &Ledger) -> Result<Arc<dyn EventLog>, OpenError> {
         match (&self.events, &ledger.as_event_log) {
             (EventsUrl::InLedger, Some(log)) => Ok(log.clone()),
-            _ => Err(not_yet("the event log")),
+            (EventsUrl::Kafka(brokers), _) => Ok(Arc::new(KafkaLog::open(brokers, self, parts).await?)),
+            (EventsUrl::InLedger, None) => Err(OpenError::Unusable {
+                store: "the event log",
+                place: "ledger://".into(),
+                cause: "this ledger has no event log of its own".into(),
+            }),
         }
     }
 
@@ -100,7 +105,7 @@ impl Config {
     pub async fn open_archive(&self, _parts: &Parts, ledger: &Ledger) -> Result<Archive, OpenError> {
         match &self.archive {
             ArchiveUrl::InLedger => Ok(ledger.as_archive.clone()),
-            ArchiveUrl::Scylla(_) => Err(not_yet("the archive")),
+            ArchiveUrl::Scylla(url) => Scylla::open(url, self).await,
         }
     }
 

@@ -12,7 +12,7 @@ use proto::event::Topic;
 use sqlx::{QueryBuilder, Row as _, sqlite::SqliteRow};
 use tokio::sync::watch;
 
-use super::{Consumer, EventLog, Received, Record};
+use super::{Buried, Consumer, EventLog, Received, Record};
 use crate::{
     Error, Shard,
     error::damaged,
@@ -107,6 +107,26 @@ impl EventLog for SqliteLog {
             lanes: HashMap::new(),
             read_up_to: 0,
         }))
+    }
+
+    async fn buried(&self, topic: Topic, limit: u32) -> Result<Vec<Buried>, Error> {
+        let rows = sqlx::query(
+            "SELECT position, topic, partition, key, type, payload, traceparent, epoch, consumer_group, error \
+             FROM dead_letters WHERE topic = $1 ORDER BY id LIMIT $2",
+        )
+        .bind(topic.name())
+        .bind(limit)
+        .fetch_all(self.ledger.reader())
+        .await
+        .map_err(failed)?;
+        let buried = |row: &SqliteRow| {
+            Ok(Buried {
+                event: received(row)?,
+                group: row.try_get("consumer_group").map_err(failed)?,
+                error: row.try_get("error").map_err(failed)?,
+            })
+        };
+        rows.iter().map(buried).collect()
     }
 }
 

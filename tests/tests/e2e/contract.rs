@@ -17,5 +17,7 @@ macro_rules! store_contract {
     };
 }
 
+mod archive;
+mod event_log;
 mod ledger;
 mod sets;

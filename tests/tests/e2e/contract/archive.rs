@@ -1,0 +1,208 @@
+//! The archive: every author's posts to the oldest, in the ledger's own tables and on Cassandra.
+
+use proto::{
+    EventId, PostId, UserId,
+    freshet::event::v1::{PostCreated, UserCreated, envelope::Payload},
+};
+use store::{
+    archive::Archive,
+    ledger::{Event, Ledger, Likes, NewAccount, NewPost, Post},
+    migrate::Mode,
+};
+use tempfile::TempDir;
+use tests::servers::{self, Adapter};
+
+struct Opened {
+    archive: Archive,
+    ledger: Ledger,
+    _data: TempDir,
+}
+
+async fn open(adapter: Adapter) -> Option<Opened> {
+    let data = tempfile::tempdir().expect("a folder");
+    let config = servers::config(&servers::settings(&[adapter], data.path()).await?);
+    config.migrate(Mode::Apply).await.expect("a migration");
+    let parts = servers::parts();
+    let ledger = config.open_ledger(&parts).await.expect("a ledger");
+    let archive = config.open_archive(&parts, &ledger).await.expect("an archive");
+    let opened = Opened { archive, ledger, _data: data };
+    for author in [ADA, LIN] {
+        opened.sign_up(author).await;
+    }
+    Some(opened)
+}
+
+store_contract!(open: [
+    sqlite = tests::servers::Adapter::Sqlite,
+    cassandra = tests::servers::Adapter::Cassandra,
+] {
+    posts_added_in_any_order_and_twice_are_read_newest_first,
+    a_page_goes_on_below_the_last_one_to_the_oldest,
+    authors_are_apart,
+    an_older_write_does_not_undo_a_newer_one,
+    any_text_comes_back_as_it_was,
+    a_long_page_comes_whole,
+});
+
+const ADA: i64 = 11;
+const LIN: i64 = 12;
+
+fn user(id: i64) -> UserId {
+    UserId::new(id).expect("an id")
+}
+
+fn id(number: i64) -> PostId {
+    PostId::new(number << 22).expect("an id")
+}
+
+fn event_id(number: i64) -> EventId {
+    EventId::new(number).expect("an id")
+}
+
+impl Opened {
+    async fn sign_up(&self, author: i64) {
+        let account = NewAccount {
+            id: user(author),
+            handle: format!("author{author}"),
+            display_name: "An author".to_owned(),
+            password_hash: "none".to_owned(),
+        };
+        let compose =
+            |_: &_| Payload::UserCreated(UserCreated { user_id: author.to_string(), ..UserCreated::default() });
+        self.ledger.accounts.create(account, Event { id: event_id(author), compose: &compose }).await.unwrap();
+    }
+
+    /// Puts a post into the ledger, where an embedded archive has it from.
+    async fn commit(&self, author: i64, number: i64, text: &str) -> Post {
+        let post = NewPost { id: id(number), author: user(author), text: text.to_owned() };
+        let compose =
+            |_: &_| Payload::PostCreated(PostCreated { author_id: author.to_string(), ..PostCreated::default() });
+        self.ledger.posts.create(post, Event { id: event_id(1000 + number), compose: &compose }).await.unwrap()
+    }
+
+    /// Puts a post into both.
+    async fn write(&self, author: i64, number: i64) -> Post {
+        let post = self.commit(author, number, &format!("post {number}")).await;
+        self.add(&post, number).await;
+        post
+    }
+
+    async fn add(&self, post: &Post, version: i64) {
+        self.archive.posts_by_author.add(post, version).await.unwrap();
+    }
+
+    async fn page(&self, author: i64, below: Option<PostId>, limit: u32) -> Vec<Post> {
+        self.archive.posts_by_author.page(user(author), below, limit).await.unwrap()
+    }
+}
+
+async fn posts_added_in_any_order_and_twice_are_read_newest_first(opened: Opened) {
+    assert_eq!(opened.page(ADA, None, 10).await, []);
+    let mut posts = Vec::new();
+    for number in [3, 1, 5, 2, 4] {
+        posts.push(opened.write(ADA, number).await);
+    }
+    for post in &posts {
+        opened.add(post, 9).await;
+    }
+    posts.sort_by_key(|post| std::cmp::Reverse(post.id));
+    assert_eq!(opened.page(ADA, None, 10).await, posts);
+    assert_eq!(posts[0].likes, Likes::default());
+}
+
+async fn a_page_goes_on_below_the_last_one_to_the_oldest(opened: Opened) {
+    for number in 1..=7 {
+        opened.write(ADA, number).await;
+    }
+    let mut below = None;
+    for expected in [&[7, 6, 5][..], &[4, 3, 2], &[1], &[]] {
+        let page: Vec<_> = opened.page(ADA, below, 3).await.iter().map(|post| post.id).collect();
+        assert_eq!(page, expected.iter().map(|number| id(*number)).collect::<Vec<_>>());
+        below = page.last().copied();
+    }
+    // Below an id that no post has, and none at all.
+    let between = PostId::new(id(3).get() + 1).expect("an id");
+    assert_eq!(opened.page(ADA, Some(between), 1).await[0].id, id(3));
+    assert_eq!(opened.page(ADA, None, 0).await, []);
+}
+
+async fn authors_are_apart(opened: Opened) {
+    let (of_ada, of_lin) = (opened.write(ADA, 1).await, opened.write(LIN, 2).await);
+    assert_eq!(opened.page(ADA, None, 10).await, [of_ada]);
+    assert_eq!(opened.page(LIN, None, 10).await, [of_lin]);
+    assert_eq!(opened.page(13, None, 10).await, []);
+}
+
+async fn an_older_write_does_not_undo_a_newer_one(opened: Opened) {
+    let newer = opened.commit(ADA, 1, "as it is now").await;
+    let older = Post { text: "as it was".to_owned(), ..newer.clone() };
+    opened.add(&older, 1_700_000_000_000_001).await;
+    opened.add(&newer, 1_700_000_000_000_002).await;
+    opened.add(&older, 1_700_000_000_000_001).await;
+    assert_eq!(opened.page(ADA, None, 10).await, [newer]);
+}
+
+async fn any_text_comes_back_as_it_was(opened: Opened) {
+    let text = "'quoted' \"twice\"; -- $1 ? 🐟\n\u{0}end";
+    let post = opened.commit(ADA, 1, text).await;
+    opened.add(&post, 1).await;
+    assert_eq!(opened.page(ADA, None, 1).await[0].text, text);
+}
+
+async fn a_long_page_comes_whole(opened: Opened) {
+    let mut posts = Vec::new();
+    for number in 1..=1200 {
+        posts.push(opened.commit(ADA, number, "short").await);
+    }
+    let added = posts.iter().map(|post| opened.add(post, 1));
+    futures_util::future::join_all(added).await;
+    posts.reverse();
+    assert_eq!(opened.page(ADA, None, 1100).await, posts[..1100]);
+    assert_eq!(opened.page(ADA, None, 5000).await, posts);
+}
+
+/// What only Cassandra has: a keyspace and tables that are made beforehand.
+mod cassandra_only {
+    use store::Config;
+
+    use super::*;
+
+    async fn unmade() -> Option<(Config, TempDir)> {
+        let data = tempfile::tempdir().expect("a folder");
+        Some((servers::config(&servers::settings(&[Adapter::Cassandra], data.path()).await?), data))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_migration_tells_what_it_does_and_can_be_done_by_many_and_again() {
+        let Some((config, _data)) = unmade().await else { return };
+        let parts = servers::parts();
+        let ledger = config.open_ledger(&parts).await.unwrap();
+        let told = config.open_archive(&parts, &ledger).await.err().expect("a refusal").to_string();
+        assert!(told.contains("there is no keyspace") && told.contains("`freshet migrate`"), "{told}");
+
+        let planned = config.migrate(Mode::Plan).await.unwrap();
+        assert_eq!(planned.len(), 4, "{planned:?}");
+        assert_eq!(config.migrate(Mode::Plan).await.unwrap(), planned);
+        let (a, b, c, d) = tokio::join!(
+            config.migrate(Mode::Apply),
+            config.migrate(Mode::Apply),
+            config.migrate(Mode::Apply),
+            config.migrate(Mode::Apply),
+        );
+        for done in [a, b, c, d] {
+            done.unwrap();
+        }
+        assert_eq!(config.migrate(Mode::Apply).await.unwrap(), []);
+        config.open_archive(&parts, &ledger).await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn nodes_that_do_not_answer_are_named() {
+        let data = tempfile::tempdir().expect("a folder");
+        let mut settings = servers::settings(&[], data.path()).await.expect("settings");
+        settings.push(("stores.archive", "scylla://ada:secret@127.0.0.1:1".to_owned()));
+        let config = servers::config(&settings);
+        let told = config.migrate(Mode::Plan).await.unwrap_err().to_string();
+        assert!(told.contains("the archive at scylla://127.0.0.1:1") && !told.contains("secret"), "{told}");
+    }
+}

@@ -1,0 +1,365 @@
+//! The event log: what every group and member is promised, in an SQLite table and on Kafka.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use futures_util::{FutureExt as _, future::select_all};
+use proto::event::Topic;
+use store::{
+    Config, Error, Shard,
+    event_log::{Buried, Consumer, EventLog, Received, Record},
+    ledger::Ledger,
+    migrate::Mode,
+};
+use tempfile::TempDir;
+use tests::{
+    servers::{self, Adapter},
+    wait::within,
+};
+
+const SHARDS: u16 = 4;
+const GROUP: &str = "readers";
+
+struct Opened {
+    log: Arc<dyn EventLog>,
+    config: Config,
+    ledger: Ledger,
+    _data: TempDir,
+}
+
+async fn open(adapter: Adapter) -> Option<Opened> {
+    let data = tempfile::tempdir().expect("a folder");
+    let config = servers::config(&servers::settings(&[adapter], data.path()).await?);
+    config.migrate(Mode::Apply).await.expect("a migration");
+    let parts = servers::parts();
+    let ledger = config.open_ledger(&parts).await.expect("a ledger");
+    let log = config.open_event_log(&parts, &ledger).await.expect("an event log");
+    Some(Opened { log, config, ledger, _data: data })
+}
+
+store_contract!(open: [
+    sqlite = tests::servers::Adapter::Sqlite,
+    kafka = tests::servers::Adapter::Kafka,
+] {
+    events_come_whole_and_in_order_a_partition,
+    what_is_not_committed_is_given_again,
+    what_is_committed_is_not_given_again,
+    members_divide_the_partitions_and_take_over_from_one_who_leaves,
+    each_group_gets_everything,
+    a_late_commit_takes_nothing_back,
+    a_buried_event_is_kept_aside_and_the_rest_flows,
+    a_large_batch_arrives_whole,
+    a_pod_that_drains_has_left_its_groups,
+});
+
+fn record(topic: Topic, partition: u16, key: &str) -> Record {
+    Record {
+        topic,
+        partition: Shard(partition),
+        key: key.to_owned(),
+        kind: "post.created".to_owned(),
+        payload: vec![0, 255, 10, 13].into(),
+        traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
+        epoch: 7,
+    }
+}
+
+/// One event for each partition, all with this key.
+fn round(key: &str) -> Vec<Record> {
+    (0..SHARDS).map(|partition| record(Topic::Posts, partition, key)).collect()
+}
+
+type Place = (Topic, Shard, i64);
+
+fn place(event: &Received) -> Place {
+    (event.record.topic, event.record.partition, event.position)
+}
+
+/// Reads until there are so many different events, and commits nothing.
+async fn read(member: &mut dyn Consumer, count: usize) -> BTreeMap<Place, Received> {
+    within("events", async {
+        let mut events = BTreeMap::new();
+        while events.len() < count {
+            events.extend(member.next().await.unwrap().into_iter().map(|event| (place(&event), event)));
+        }
+        events
+    })
+    .await
+}
+
+fn keys(events: &BTreeMap<Place, Received>) -> BTreeSet<&str> {
+    events.values().map(|event| event.record.key.as_str()).collect()
+}
+
+/// Asserts that the group's next events are these alone.
+async fn group_continues_with(log: &dyn EventLog, key: &str) {
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let events = read(&mut *member, usize::from(SHARDS)).await;
+    assert_eq!(keys(&events), BTreeSet::from([key]));
+    assert_eq!(events.len(), usize::from(SHARDS));
+}
+
+async fn events_come_whole_and_in_order_a_partition(Opened { log, .. }: Opened) {
+    let mut sent = Vec::new();
+    for number in 0..10 {
+        for partition in 0..SHARDS {
+            sent.push(record(Topic::Posts, partition, &format!("{number}")));
+            sent.push(record(Topic::Graph, partition, &format!("{number}")));
+        }
+    }
+    let bare =
+        Record { kind: String::new(), traceparent: String::new(), payload: vec![].into(), epoch: 0, ..sent[0].clone() };
+    sent.push(bare);
+    // A topic that nobody here reads.
+    log.append(vec![record(Topic::Likes, 0, "other")]).await.unwrap();
+    for batch in sent.chunks(7) {
+        log.append(batch.to_vec()).await.unwrap();
+    }
+    log.append(vec![]).await.unwrap();
+
+    let mut member = log.join(GROUP, &[Topic::Posts, Topic::Graph]).await.unwrap();
+    let received = read(&mut *member, sent.len()).await;
+    for topic in [Topic::Posts, Topic::Graph] {
+        for partition in (0..SHARDS).map(Shard) {
+            let of = |record: &&Record| (record.topic, record.partition) == (topic, partition);
+            let sent: Vec<_> = sent.iter().filter(of).collect();
+            let received: Vec<_> = received.values().map(|event| &event.record).filter(of).collect();
+            assert_eq!(received, sent);
+        }
+    }
+}
+
+async fn what_is_not_committed_is_given_again(Opened { log, .. }: Opened) {
+    log.append(round("first")).await.unwrap();
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let given = read(&mut *member, usize::from(SHARDS)).await;
+    drop(member);
+    let mut next = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    assert_eq!(read(&mut *next, usize::from(SHARDS)).await, given);
+}
+
+async fn what_is_committed_is_not_given_again(Opened { log, .. }: Opened) {
+    log.append(round("first")).await.unwrap();
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    read(&mut *member, usize::from(SHARDS)).await;
+    member.commit().await.unwrap();
+    // With nothing new, it changes nothing.
+    member.commit().await.unwrap();
+    drop(member);
+    log.append(round("second")).await.unwrap();
+    group_continues_with(&*log, "second").await;
+}
+
+/// Members who read at the same time, each committing what it got.
+struct Members(Vec<Box<dyn Consumer>>);
+
+impl Members {
+    /// The events that one of them gets next, and whose they are.
+    async fn next(&mut self) -> (usize, Vec<Received>) {
+        let (events, member, _) =
+            within("events of any member", select_all(self.0.iter_mut().map(|member| member.next()))).await;
+        self.0[member].commit().await.unwrap();
+        (member, events.unwrap())
+    }
+}
+
+async fn members_divide_the_partitions_and_take_over_from_one_who_leaves(Opened { log, .. }: Opened) {
+    let mut members = Members(Vec::new());
+    for _ in 0..2 {
+        members.0.push(log.join(GROUP, &[Topic::Posts]).await.unwrap());
+    }
+    let (mut sent, mut received) = (0, BTreeSet::new());
+    let mut owners = BTreeMap::new();
+    // Rounds until each has partitions of its own.
+    while owners.values().collect::<BTreeSet<_>>().len() < 2 {
+        log.append(round("both")).await.unwrap();
+        sent += usize::from(SHARDS);
+        while received.len() < sent {
+            let (member, events) = members.next().await;
+            received.extend(events.iter().map(place));
+            owners.extend(events.iter().map(|event| (event.record.partition, member)));
+        }
+        assert!(sent < 100_000, "one member keeps all partitions: {owners:?}");
+    }
+    assert_eq!(owners.len(), usize::from(SHARDS));
+
+    drop(members.0.remove(0));
+    log.append(round("one")).await.unwrap();
+    sent += usize::from(SHARDS);
+    while received.len() < sent {
+        let (_, events) = members.next().await;
+        received.extend(events.iter().map(place));
+    }
+}
+
+async fn each_group_gets_everything(Opened { log, .. }: Opened) {
+    let mut early = log.join("early", &[Topic::Posts]).await.unwrap();
+    log.append(round("first")).await.unwrap();
+    let given = read(&mut *early, usize::from(SHARDS)).await;
+    early.commit().await.unwrap();
+    let mut late = log.join("late", &[Topic::Posts]).await.unwrap();
+    assert_eq!(read(&mut *late, usize::from(SHARDS)).await, given);
+}
+
+/// A member reads and does not commit; another takes over some of its partitions, goes further and commits. Then the first
+/// commits too.
+async fn a_late_commit_takes_nothing_back(Opened { log, .. }: Opened) {
+    log.append(round("first")).await.unwrap();
+    let mut slow = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let mut of_slow = read(&mut *slow, usize::from(SHARDS)).await;
+    let mut quick = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let mut of_quick = BTreeMap::new();
+    let moved = within("both members to have events of one partition", async {
+        loop {
+            tokio::select! {
+                events = slow.next() => of_slow.extend(events.unwrap().into_iter().map(|event| (place(&event), event))),
+                events = quick.next() => of_quick.extend(events.unwrap().into_iter().map(|event| (place(&event), event))),
+            }
+            if let Some(moved) = of_slow.keys().find(|place| of_quick.contains_key(*place)) {
+                return *moved;
+            }
+            log.append(round("more")).await.unwrap();
+        }
+    })
+    .await;
+    log.append(vec![record(Topic::Posts, moved.1.0, "further")]).await.unwrap();
+    while !of_quick.values().any(|event| event.record.key == "further") {
+        of_quick.extend(read(&mut *quick, 1).await);
+    }
+    quick.commit().await.unwrap();
+    slow.commit().await.unwrap();
+    drop((slow, quick));
+    let mut after = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    log.append(round("last")).await.unwrap();
+    let mut given = BTreeMap::new();
+    while given.values().filter(|event: &&Received| event.record.key == "last").count() < usize::from(SHARDS) {
+        given.extend(read(&mut *after, 1).await);
+    }
+    let committed = of_quick.keys().filter(|(_, partition, _)| *partition == moved.1).max().expect("a place");
+    let again: Vec<_> = given.keys().filter(|place| place.1 == moved.1 && *place <= committed).collect();
+    assert_eq!(again, Vec::<&Place>::new(), "committed events of partition {} are given again", moved.1);
+}
+
+async fn a_buried_event_is_kept_aside_and_the_rest_flows(Opened { log, .. }: Opened) {
+    log.append(["good", "bad", "fine"].map(|key| record(Topic::Posts, 1, key)).to_vec()).await.unwrap();
+    assert_eq!(log.buried(Topic::Posts, 10).await.unwrap(), []);
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let events = read(&mut *member, 3).await;
+    let bad = events.values().find(|event| event.record.key == "bad").expect("the bad one");
+    member.bury(bad, "it breaks a rule").await.unwrap();
+    member.commit().await.unwrap();
+    log.append(vec![record(Topic::Posts, 1, "next")]).await.unwrap();
+    assert_eq!(keys(&read(&mut *member, 1).await), BTreeSet::from(["next"]));
+    let error = "it breaks a rule".to_owned();
+    let buried = Buried { event: bad.clone(), group: GROUP.to_owned(), error };
+    assert_eq!(log.buried(Topic::Posts, 10).await.unwrap(), [buried]);
+    assert_eq!(log.buried(Topic::Graph, 10).await.unwrap(), []);
+}
+
+async fn a_large_batch_arrives_whole(Opened { log, .. }: Opened) {
+    let batch: Vec<_> = (0..2000).map(|number| record(Topic::Posts, number % SHARDS, &number.to_string())).collect();
+    log.append(batch).await.unwrap();
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let received = read(&mut *member, 2000).await;
+    assert_eq!(keys(&received).len(), 2000);
+    member.commit().await.unwrap();
+}
+
+async fn a_pod_that_drains_has_left_its_groups(Opened { log, config, ledger, _data }: Opened) {
+    log.append(round("first")).await.unwrap();
+    let draining = servers::parts();
+    let its_log = config.open_event_log(&draining, &ledger).await.unwrap();
+    let mut member = its_log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    read(&mut *member, usize::from(SHARDS)).await;
+    drop(member);
+    assert_eq!(chassis::drain::drain(&draining.pod, tests::wait::DEADLINE).await, chassis::drain::Drained::Cleanly);
+    assert_eq!(draining.pod.tasks.deaths(), Vec::<String>::new());
+    let mut next = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    read(&mut *next, usize::from(SHARDS)).await;
+}
+
+/// What only Kafka has: topics that are made beforehand, brokers that may be away, limits.
+mod kafka_only {
+    use super::*;
+
+    /// The config of a new namespace on Kafka, whose topics are not made yet.
+    async fn unmade(shards: &str) -> Option<(Config, Vec<(&'static str, String)>, TempDir)> {
+        let data = tempfile::tempdir().expect("a folder");
+        let mut settings = servers::settings(&[Adapter::Kafka], data.path()).await?;
+        settings.retain(|(key, _)| *key != "stores.shards");
+        settings.push(("stores.shards", shards.to_owned()));
+        Some((servers::config(&settings), settings, data))
+    }
+
+    async fn refusal(config: &Config) -> String {
+        let parts = servers::parts();
+        let ledger = config.open_ledger(&parts).await.expect("a ledger");
+        config.open_event_log(&parts, &ledger).await.err().expect("a refusal").to_string()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn without_topics_it_says_how_to_make_them() {
+        let Some((config, _, _data)) = unmade("4").await else { return };
+        let told = refusal(&config).await;
+        assert!(told.contains("users.dlt") && told.contains("`freshet migrate`"), "{told}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_migration_tells_what_it_does_and_can_be_done_by_many_and_again() {
+        let Some((config, _, _data)) = unmade("4").await else { return };
+        let planned = config.migrate(Mode::Plan).await.unwrap();
+        assert_eq!(planned.len(), 2 * Topic::ALL.len(), "{planned:?}");
+        assert_eq!(config.migrate(Mode::Plan).await.unwrap(), planned);
+
+        let (a, b, c, d) = tokio::join!(
+            config.migrate(Mode::Apply),
+            config.migrate(Mode::Apply),
+            config.migrate(Mode::Apply),
+            config.migrate(Mode::Apply),
+        );
+        let done: Vec<_> = [a, b, c, d].into_iter().flat_map(|steps| steps.unwrap()).map(|step| step.what).collect();
+        assert_eq!(done.len(), planned.len(), "each topic is made by one of them: {done:?}");
+        assert_eq!(config.migrate(Mode::Apply).await.unwrap(), []);
+        assert_eq!(config.migrate(Mode::Plan).await.unwrap(), []);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn another_number_of_partitions_is_refused_by_name() {
+        let Some((config, settings, _data)) = unmade("2").await else { return };
+        config.migrate(Mode::Apply).await.unwrap();
+        let settings: Vec<_> = settings
+            .into_iter()
+            .map(|(key, value)| (key, if key == "stores.shards" { "3".to_owned() } else { value }))
+            .collect();
+        let other = servers::config(&settings);
+        let told = refusal(&other).await;
+        assert!(told.contains("users has 2 partitions, but stores.shards is 3"), "{told}");
+        for mode in [Mode::Plan, Mode::Apply] {
+            let told = other.migrate(mode).await.unwrap_err().to_string();
+            assert!(told.contains("users has 2 partitions"), "{told}");
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn brokers_that_do_not_answer_are_named() {
+        let Some((_, mut settings, _data)) = unmade("4").await else { return };
+        settings.retain(|(key, _)| *key != "stores.events");
+        settings.push(("stores.events", "kafka://127.0.0.1:1".to_owned()));
+        let told = within("a refusal", refusal(&servers::config(&settings))).await;
+        assert!(told.contains("the event log at kafka://127.0.0.1:1: no broker answers"), "{told}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_record_that_is_too_large_is_told_apart_and_nothing_of_its_batch_is_sent() {
+        let Some(Opened { log, .. }) = open(Adapter::Kafka).await else { return };
+        let large = Record { payload: vec![1; 1_000_000].into(), ..record(Topic::Posts, 0, "large") };
+        let outcome = log.append(vec![record(Topic::Posts, 0, "small"), large]).await;
+        assert!(matches!(outcome, Err(Error::Refused { record: 1, .. })), "{outcome:?}");
+        log.append(vec![record(Topic::Posts, 0, "after")]).await.unwrap();
+        let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+        assert_eq!(keys(&read(&mut *member, 1).await), BTreeSet::from(["after"]));
+        assert!(member.next().now_or_never().is_none());
+    }
+}
