@@ -117,7 +117,3 @@ impl Config {
         }
     }
 }
-
-fn not_yet(store: &'static str) -> OpenError {
-    OpenError::Unusable { store, place: "its URL".into(), cause: "not supported yet".into() }
-}
