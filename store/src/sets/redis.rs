@@ -52,10 +52,11 @@ impl Redis {
             SetsUrl::RedisCluster(nodes) => Server::cluster(nodes, pod_streams::WAIT_MAX),
             SetsUrl::Memory => Err("it is in the process".to_owned()),
         };
-        let server = server.map_err(unusable)?;
+        let (server, keys) = (server.map_err(unusable)?, Keys::new(namespace));
         let link = limited(OPEN_WITHIN, async {
             let link = server.link().await?;
-            link.try_ask::<()>(&redis::cmd("PING")).await?;
+            // Not PING, which a node of a Cluster that is down answers too.
+            link.try_ask::<()>(redis::cmd("EXISTS").arg(keys.probe())).await?;
             Ok(link)
         });
         let link = link.await.map_err(|cause| unusable(cause.to_string()))?;
@@ -69,7 +70,7 @@ impl Redis {
         Ok(Self {
             link,
             is_cluster: server.is_cluster(),
-            keys: Keys::new(namespace),
+            keys,
             scripts: Scripts::new(),
             receivers: Receivers::new(server),
             random,
