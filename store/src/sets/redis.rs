@@ -52,24 +52,28 @@ impl Redis {
             SetsUrl::RedisCluster(nodes) => Server::cluster(nodes, pod_streams::WAIT_MAX),
             SetsUrl::Memory => Err("it is in the process".to_owned()),
         };
-        let server = server.map_err(unusable)?;
-        let link = limited(OPEN_WITHIN, async {
+        let (server, keys) = (server.map_err(unusable)?, Keys::new(namespace));
+        let asked = limited(OPEN_WITHIN, async {
             let link = server.link().await?;
-            link.try_ask::<()>(&redis::cmd("PING")).await?;
-            Ok(link)
-        });
-        let link = link.await.map_err(|cause| unusable(cause.to_string()))?;
-        if !server.is_cluster() {
-            let mut info = redis::cmd("INFO");
-            let told: String = link.ask(info.arg("cluster")).await.map_err(|cause| unusable(cause.to_string()))?;
-            if told.contains("cluster_enabled:1") {
-                return Err(unusable("it is a node of a Cluster: use redis-cluster://HOST:PORT,HOST:PORT".to_owned()));
+            let kind: String = match server.is_cluster() {
+                true => String::new(),
+                false => link.try_ask(redis::cmd("INFO").arg("cluster")).await?,
+            };
+            let is_node = kind.contains("cluster_enabled:1");
+            if !is_node {
+                // Not PING, which a node of a Cluster that is down answers too.
+                link.try_ask::<()>(redis::cmd("EXISTS").arg(keys.probe())).await?;
             }
+            Ok((link, is_node))
+        });
+        let (link, is_node) = asked.await.map_err(|cause| unusable(cause.to_string()))?;
+        if is_node {
+            return Err(unusable("it is a node of a Cluster: use redis-cluster://HOST:PORT,HOST:PORT".to_owned()));
         }
         Ok(Self {
             link,
             is_cluster: server.is_cluster(),
-            keys: Keys::new(namespace),
+            keys,
             scripts: Scripts::new(),
             receivers: Receivers::new(server),
             random,

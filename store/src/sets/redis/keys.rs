@@ -28,6 +28,11 @@ impl Keys {
         Self { prefix: namespace.key_prefix() }
     }
 
+    /// Nothing: asked for at the start, to see that keys can be asked for.
+    pub(super) fn probe(&self) -> String {
+        format!("{}probe", self.prefix)
+    }
+
     /// Sorted set: a reader's home timeline and its sentinel.
     pub(super) fn home(&self, reader: UserId) -> String {
         format!("{}timeline:home:{{{}}}:{reader}", self.prefix, Bucket::of(reader).0)

@@ -97,6 +97,31 @@ async fn a_quiet_restart_is_not_noticed() {
     build(&sets, user(1), &[], Coverage::TO_THE_BEGINNING).await;
 }
 
+async fn signal(server: &Child, name: &str) {
+    let id = server.id().expect("a running server").to_string();
+    let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().await.expect("kill runs");
+    assert!(sent.success(), "kill -{name} {id}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_server_holds_nobody_up_for_long() {
+    if tools::on_path("redis-server").is_none() {
+        return;
+    }
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let server = start(port, folder.path());
+    let sets = wait::until("redis-server", async || open(&format!("redis://127.0.0.1:{port}"), "").await.ok()).await;
+    build(&sets, user(1), &[], Coverage::TO_THE_BEGINNING).await;
+    signal(&server, "STOP").await;
+    let asked = Instant::now();
+    let pushed = async { sets.homes.push(&[user(1)], entry(1, 0), soon()).await };
+    let (pushed, read) = futures_util::join!(pushed, sets.homes.page(user(1), None, ALL));
+    assert!(is_unavailable(pushed) && is_unavailable(read));
+    assert!(asked.elapsed() < Duration::from_secs(8), "it took {:?} to say so", asked.elapsed());
+    signal(&server, "CONT").await;
+    wait::until("the sets", async || sets.homes.page(user(1), None, ALL).await.ok()).await;
+}
+
 /// What opening says, without waiting for long.
 async fn refusal(url: &str, authority: &str) -> String {
     let asked = Instant::now();
