@@ -1,7 +1,7 @@
 //! The streams that this pod holds open, by reader.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -20,7 +20,8 @@ use tracing::warn;
 
 use crate::{
     events,
-    limits::{REGISTER_EVERY, REGISTERED_MS, STREAM_QUEUE_EVENTS_MAX, STREAM_SEEN_POSTS_MAX},
+    limits::{REGISTER_EVERY, REGISTERED_MS, STREAM_QUEUE_EVENTS_MAX},
+    told::{Told, Turn},
 };
 
 /// Renewals count from 0 on: none of them is the round that a stream joined in.
@@ -30,9 +31,16 @@ const ROUND_OF_JOINS: u64 = u64::MAX;
 pub(crate) struct Hub {
     pod: Pod,
     registry: Arc<dyn Connections>,
-    streams: Mutex<HashMap<UserId, Vec<Open>>>,
+    held: Mutex<Held>,
     open: AtomicUsize,
     open_max: usize,
+}
+
+/// Under one lock, so that a stream that joins is either there when a post is told, or joins after it.
+#[derive(Default)]
+struct Held {
+    streams: HashMap<UserId, Vec<Open>>,
+    told: Told,
 }
 
 /// One stream, as the hub sees it.
@@ -41,7 +49,8 @@ struct Open {
     /// Whether the registry has ever had it: only then can it have lost it.
     registered: bool,
     queue: mpsc::Sender<Bytes>,
-    seen: VecDeque<PostId>,
+    /// How many deliveries the pod had when the stream joined.
+    joined: Turn,
 }
 
 /// One stream, as its reader's connection sees it. Dropping it leaves the hub and the registry.
@@ -53,7 +62,7 @@ pub(crate) struct Seat {
 
 impl Hub {
     pub(crate) fn new(pod: Pod, registry: Arc<dyn Connections>, open_max: usize) -> Self {
-        Self { pod, registry, streams: Mutex::default(), open: AtomicUsize::new(0), open_max }
+        Self { pod, registry, held: Mutex::default(), open: AtomicUsize::new(0), open_max }
     }
 
     /// Takes a stream in: first here, then in the registry, so that whatever the relay sends from then on arrives. `None`
@@ -65,19 +74,19 @@ impl Hub {
         }
         let connection = Connection { id, pod: self.pod.name().to_owned(), user };
         let (queue, frames) = mpsc::channel(STREAM_QUEUE_EVENTS_MAX);
-        self.streams().entry(user).or_default().push(Open {
-            connection: connection.clone(),
-            registered: false,
-            queue,
-            seen: VecDeque::new(),
-        });
+        {
+            let mut held = self.held();
+            let joined = held.told.turn();
+            let stream = Open { connection: connection.clone(), registered: false, queue, joined };
+            held.streams.entry(user).or_default().push(stream);
+        }
         let seat = Seat { hub: self.clone(), connection, frames };
         // A drain that began meanwhile may have closed all streams before this one was there.
         if self.stopping() {
             return Ok(None);
         }
         self.registry.register(std::slice::from_ref(&seat.connection), REGISTERED_MS, ROUND_OF_JOINS).await?;
-        for stream in self.streams().get_mut(&user).into_iter().flatten() {
+        for stream in self.held().streams.get_mut(&user).into_iter().flatten() {
             stream.registered |= stream.connection.id == seat.connection.id;
         }
         Ok(Some(seat))
@@ -85,10 +94,12 @@ impl Hub {
 
     /// Sends a frame about a post to the streams of these readers, once a stream. A stream that does not keep up is closed.
     pub(crate) fn send(&self, readers: &[UserId], post: PostId, frame: &Bytes) {
-        let mut streams = self.streams();
+        let mut held = self.held();
+        let first = held.told.again(post);
         for reader in readers {
-            if let Some(open) = streams.get_mut(reader) {
-                open.retain_mut(|stream| stream.send(post, frame));
+            if let Some(open) = held.streams.get_mut(reader) {
+                let has_had_it = |stream: &Open| first.is_some_and(|first| stream.joined < first);
+                open.retain_mut(|stream| has_had_it(stream) || stream.put(frame.clone()));
             }
         }
     }
@@ -103,7 +114,8 @@ impl Hub {
                 () = tokio::time::sleep(REGISTER_EVERY) => {}
             }
             let held: Vec<_> = self
-                .streams()
+                .held()
+                .streams
                 .values()
                 .flatten()
                 .filter(|stream| stream.registered)
@@ -134,14 +146,14 @@ impl Hub {
     }
 
     fn tell_of_a_gap(&self, whom: impl Fn(&Connection) -> bool) {
-        for open in self.streams().values_mut() {
+        for open in self.held().streams.values_mut() {
             open.retain_mut(|stream| !whom(&stream.connection) || stream.put(events::GAP));
         }
     }
 
     /// Closes every stream and takes it off the registry.
     pub(crate) async fn close_all(&self) {
-        let closed: Vec<_> = self.streams().drain().flat_map(|(_, open)| open).collect();
+        let closed: Vec<_> = self.held().streams.drain().flat_map(|(_, open)| open).collect();
         for stream in closed {
             self.forget(&stream.connection).await;
         }
@@ -158,24 +170,13 @@ impl Hub {
         }
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<UserId, Vec<Open>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Open {
     /// False when the stream is gone or too slow, and is to be dropped.
-    fn send(&mut self, post: PostId, frame: &Bytes) -> bool {
-        if self.seen.contains(&post) {
-            return true;
-        }
-        if self.seen.len() == STREAM_SEEN_POSTS_MAX {
-            self.seen.pop_front();
-        }
-        self.seen.push_back(post);
-        self.put(frame.clone())
-    }
-
     fn put(&mut self, frame: Bytes) -> bool {
         match self.queue.try_send(frame) {
             Ok(()) => true,
@@ -203,14 +204,14 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.hub.open.fetch_sub(1, Ordering::AcqRel);
-        let mut streams = self.hub.streams();
-        if let Some(open) = streams.get_mut(&self.connection.user) {
+        let mut held = self.hub.held();
+        if let Some(open) = held.streams.get_mut(&self.connection.user) {
             open.retain(|stream| stream.connection.id != self.connection.id);
             if open.is_empty() {
-                streams.remove(&self.connection.user);
+                held.streams.remove(&self.connection.user);
             }
         }
-        drop(streams);
+        drop(held);
         let (hub, connection) = (self.hub.clone(), self.connection.clone());
         self.hub.pod.tasks.errand("leave", Stage::Streams, move |_| async move { hub.forget(&connection).await });
     }

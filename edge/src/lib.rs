@@ -9,6 +9,7 @@ mod hub;
 mod limits;
 mod server;
 mod sessions;
+mod told;
 
 use std::sync::Arc;
 

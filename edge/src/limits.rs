@@ -10,8 +10,9 @@ pub(crate) const HEADER_BYTES_MAX: usize = 16 * 1024;
 pub(crate) const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
 /// Events that wait for a slow reader. Past it the stream is closed: the browser comes back and reads its timeline.
 pub(crate) const STREAM_QUEUE_EVENTS_MAX: usize = 256;
-/// Posts that a stream remembers, so that an event told twice is sent once.
-pub(crate) const STREAM_SEEN_POSTS_MAX: usize = 256;
+/// Posts that a pod remembers, so that what it is told again is shown once. More than the relay can repeat: it sends and
+/// applies batches of 256 a shard.
+pub(crate) const TOLD_POSTS_MAX: usize = 65_536;
 /// How long a connection is registered without renewal.
 pub(crate) const REGISTERED_MS: i64 = 30_000;
 /// How often connections are registered again.

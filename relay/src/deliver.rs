@@ -73,6 +73,9 @@ impl Deliver {
             for (pod, readers) in self.homes.push(&followers, entry, not_after).await? {
                 online.entry(pod).or_default().extend(readers);
             }
+            if followers.len() < CHUNK_READERS as usize {
+                return Ok(online);
+            }
         }
     }
 

@@ -1,10 +1,11 @@
-//! How a role consumes the event log: each batch is applied, then committed. What may pass is tried again for as long as it
+//! How a role consumes the event log: each batch is applied, its lanes side by side, then committed. What may pass is tried again for as long as it
 //! takes; what never will is buried, and holds up nobody.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use chassis::{Pod, Stop, failpoint, trace};
+use futures_util::future::join_all;
 use prost::Message as _;
 use proto::{event::Topic, freshet::event::v1::Envelope};
 use tokio::time::Instant;
@@ -39,11 +40,22 @@ pub trait Apply: Send + Sync {
     async fn apply(&self, event: &Envelope, not_after: Instant) -> Result<(), Failure>;
 }
 
-/// What became of an event.
-enum Settled {
-    /// It was applied, or put aside.
-    Done,
-    /// It was fetched too long ago: it must be fetched again, by whoever's it is then.
+/// How a member's consuming ended.
+enum End {
+    /// Something was fetched too long ago: it must be fetched again, by whoever's it is then.
+    Stale,
+    /// The pod drains.
+    Draining,
+}
+
+/// What became of events.
+enum Settled<'a> {
+    /// They were applied, but for those that never will be, each with the reason.
+    Done {
+        /// To be put aside.
+        buried: Vec<(&'a Received, String)>,
+    },
+    /// One was fetched too long ago.
     Stale,
     /// The pod drains.
     Draining,
@@ -61,8 +73,8 @@ pub async fn run(
     loop {
         let mut consumer = log.join(group, topics).await?;
         match consume(pod, &mut *consumer, group, &*apply, &stop).await? {
-            Settled::Draining => return Ok(()),
-            Settled::Stale | Settled::Done => warn!("{group} fetches again what it could not apply in time"),
+            End::Draining => return Ok(()),
+            End::Stale => warn!("{group} fetches again what it could not apply in time"),
         }
     }
 }
@@ -74,10 +86,10 @@ async fn consume(
     group: &'static str,
     apply: &dyn Apply,
     stop: &Stop,
-) -> Result<Settled, Error> {
+) -> Result<End, Error> {
     loop {
         let events = tokio::select! {
-            () = stop.cancelled() => return Ok(Settled::Draining),
+            () = stop.cancelled() => return Ok(End::Draining),
             events = consumer.next() => events?,
         };
         let not_after = Instant::now() + APPLY_WITHIN;
@@ -86,14 +98,16 @@ async fn consume(
         if commits_first {
             consumer.commit().await?;
         }
-        for event in &events {
-            failpoint::reach("consumer.before_apply").await;
-            let span =
-                info_span!(parent: pod.span(), "consume", otel.name = %format_args!("{group} {}", event.record.kind));
-            trace::adopt(&span, &event.record.traceparent);
-            let settled = settle(consumer, apply, event, not_after, stop).instrument(span).await?;
-            if !matches!(settled, Settled::Done) {
-                return Ok(settled);
+        let work = lanes(&events).into_iter().map(|lane| settle_lane(pod, group, apply, lane, not_after, stop));
+        for settled in join_all(work).await {
+            match settled {
+                Settled::Done { buried } => {
+                    for (event, cause) in buried {
+                        consumer.bury(event, &cause).await?;
+                    }
+                }
+                Settled::Stale => return Ok(End::Stale),
+                Settled::Draining => return Ok(End::Draining),
             }
         }
         failpoint::reach("consumer.before_commit").await;
@@ -103,19 +117,45 @@ async fn consume(
     }
 }
 
-/// Applies an event, or puts it aside.
-async fn settle(
-    consumer: &mut dyn Consumer,
+/// A batch by its lanes. Order is kept within one; the lanes wait for nobody.
+fn lanes(events: &[Received]) -> Vec<Vec<&Received>> {
+    let mut lanes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for event in events {
+        lanes.entry((event.record.topic, event.record.partition)).or_default().push(event);
+    }
+    lanes.into_values().collect()
+}
+
+/// Applies the events of a lane, one after the other.
+async fn settle_lane<'a>(
+    pod: &Pod,
+    group: &'static str,
     apply: &dyn Apply,
-    event: &Received,
+    lane: Vec<&'a Received>,
     not_after: Instant,
     stop: &Stop,
-) -> Result<Settled, Error> {
+) -> Settled<'a> {
+    let mut all_buried = Vec::new();
+    for event in lane {
+        failpoint::reach("consumer.before_apply").await;
+        let span =
+            info_span!(parent: pod.span(), "consume", otel.name = %format_args!("{group} {}", event.record.kind));
+        trace::adopt(&span, &event.record.traceparent);
+        match settle(apply, event, not_after, stop).instrument(span).await {
+            Settled::Done { buried } => all_buried.extend(buried),
+            ended => return ended,
+        }
+    }
+    Settled::Done { buried: all_buried }
+}
+
+/// Applies an event, trying again for as long as it may pass.
+async fn settle<'a>(apply: &dyn Apply, event: &'a Received, not_after: Instant, stop: &Stop) -> Settled<'a> {
     let mut wait = RETRY_MIN;
     while Instant::now() < not_after {
         let failure = match Envelope::decode(event.record.payload.clone()) {
             Ok(envelope) => match apply.apply(&envelope, not_after).await {
-                Ok(()) => return Ok(Settled::Done),
+                Ok(()) => return Settled::Done { buried: Vec::new() },
                 Err(failure) => failure,
             },
             Err(cause) => Failure::Final(format!("it cannot be decoded: {cause}")),
@@ -124,17 +164,16 @@ async fn settle(
         match failure {
             Failure::Final(cause) => {
                 error!(position = event.position, "a {kind} event is put aside: {cause}");
-                consumer.bury(event, &cause).await?;
-                return Ok(Settled::Done);
+                return Settled::Done { buried: vec![(event, cause)] };
             }
             Failure::Passing(cause) => {
                 warn!(position = event.position, "a {kind} event waits {wait:?} for another try: {cause}");
                 tokio::select! {
-                    () = stop.cancelled() => return Ok(Settled::Draining),
+                    () = stop.cancelled() => return Settled::Draining,
                     () = tokio::time::sleep(wait) => wait = (wait * 2).min(RETRY_MAX),
                 }
             }
         }
     }
-    Ok(Settled::Stale)
+    Settled::Stale
 }
