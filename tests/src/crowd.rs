@@ -26,7 +26,7 @@ use crate::{
 
 /// How many people each one follows at the start.
 const FOLLOWEES: usize = 4;
-const PAUSE_BETWEEN_DEEDS: Duration = Duration::from_millis(20);
+const PAUSE_BETWEEN_DEEDS: Duration = Duration::from_millis(50);
 
 /// The people of a cluster.
 pub struct Crowd {

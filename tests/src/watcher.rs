@@ -69,14 +69,16 @@ impl Seen {
         self.posts.len() - self.posts.iter().map(|(id, _)| id).collect::<BTreeSet<_>>().len()
     }
 
-    /// How many posts came after a later one of the same author.
+    /// Of the posts that count, those that came after a later one of the same author, each with that one.
     #[must_use]
-    pub fn misordered(&self) -> usize {
+    pub fn late(&self, counts: impl Fn(PostId) -> bool) -> Vec<(PostId, PostId)> {
         let mut newest: BTreeMap<&str, PostId> = BTreeMap::new();
-        let mut late = 0;
-        for (id, author) in &self.posts {
+        let mut late = Vec::new();
+        for (id, author) in self.posts.iter().filter(|(id, _)| counts(*id)) {
             let before = newest.entry(author).or_insert(*id);
-            late += usize::from(*before > *id);
+            if *before > *id {
+                late.push((*id, *before));
+            }
             *before = (*before).max(*id);
         }
         late
