@@ -5,6 +5,7 @@
 //! - `hold:FILE`: whoever comes to NAME waits for as long as FILE exists,
 //! - `delay:SPAN`: whoever comes to NAME waits that long, such as `delay:20ms`,
 //! - `kill`: the process that comes to NAME ends there, as by `kill -9`,
+//! - `freeze`: the process that comes to NAME stands still there, until it is sent SIGCONT,
 //! - `on`: the fault NAME is switched on.
 
 /// The environment variable that arms failpoints.
@@ -37,6 +38,12 @@ pub async fn reach(name: &str) {
         }
         ("delay", span) => tokio::time::sleep(crate::config::parse_duration(span).unwrap_or_default()).await,
         ("kill", _) => std::process::abort(),
+        ("freeze", _) => {
+            let stopped = std::process::Command::new("kill").args(["-STOP", &std::process::id().to_string()]).status();
+            if let Err(cause) = stopped {
+                tracing::error!("failpoint {name} cannot stop the process: {cause}");
+            }
+        }
         _ => {}
     }
 }

@@ -11,9 +11,9 @@ mod server;
 mod sessions;
 mod told;
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
-use chassis::{Clock, Pod, Random, Stage, config::Keys, token::Keyring};
+use chassis::{Clock, OnFailure, Pod, Random, Stage, config::Keys, token::Keyring};
 use hub::Hub;
 use store::sets::{self, Sets};
 use tokio::net::TcpListener;
@@ -78,9 +78,16 @@ pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> 
     let hub = Arc::new(Hub::new(pod.clone(), sets.connections.clone(), config.connections_max));
 
     let (told, streams, name) = (hub.clone(), sets.pod_streams.clone(), pod.name().to_owned());
-    pod.tasks.errand("deliveries", Stage::Loops, move |stop| deliveries::run(told, streams, name, stop));
+    // They fail by a panic only, and a pod that is deaf, or forgotten, must not look well.
+    pod.tasks.once("deliveries", Stage::Loops, OnFailure::StopPod, move |stop| async move {
+        deliveries::run(told, streams, name, stop).await;
+        Ok::<(), Infallible>(())
+    });
     let renewed = hub.clone();
-    pod.tasks.errand("registry", Stage::Loops, move |stop| async move { renewed.keep_registered(stop).await });
+    pod.tasks.once("registry", Stage::Loops, OnFailure::StopPod, move |stop| async move {
+        renewed.keep_registered(stop).await;
+        Ok::<(), Infallible>(())
+    });
     let closed = hub.clone();
     pod.tasks.errand("streams", Stage::Streams, move |stop| async move {
         stop.cancelled().await;

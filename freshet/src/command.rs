@@ -13,7 +13,7 @@ use proto::UserId;
 use store::migrate::{Mode, Step};
 
 use crate::{
-    dev,
+    dev, relay_status,
     role::{self, Role},
     settings::Settings,
     token_key,
@@ -39,7 +39,12 @@ enum Command {
     /// Serves people, posts and timelines over gRPC
     Timeline(ConfigArgs),
     /// Moves events from the outbox to the event log, and from there to readers
-    Relay(ConfigArgs),
+    Relay {
+        #[command(flatten)]
+        config: ConfigArgs,
+        #[command(subcommand)]
+        what: Option<RelayCommand>,
+    },
     /// Keeps and serves the hot posts
     Ranking(ConfigArgs),
     /// Serves browsers: HTTP and event streams
@@ -70,6 +75,12 @@ enum Command {
         #[arg(long, default_value = "1h", value_parser = ttl)]
         ttl: std::time::Duration,
     },
+}
+
+#[derive(Subcommand)]
+enum RelayCommand {
+    /// Prints who publishes which shard, since when, and what waits in it
+    Status(ConfigArgs),
 }
 
 /// Where settings come from, weakest first: defaults, the file, FRESHET_… variables, flags.
@@ -119,7 +130,11 @@ fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
             runtime()?.block_on(dev::run(settings, fresh, clock, random))?;
         }
         Command::Timeline(config) => run_role(Role::Timeline, config, clock, random)?,
-        Command::Relay(config) => run_role(Role::Relay, config, clock, random)?,
+        Command::Relay { config, what: None } => run_role(Role::Relay, config, clock, random)?,
+        Command::Relay { what: Some(RelayCommand::Status(config)), .. } => {
+            let (settings, _) = Settings::read(config.layers()?, &clock)?;
+            print!("{}", runtime()?.block_on(relay_status::table(settings, clock, random))?);
+        }
         Command::Ranking(config) => run_role(Role::Ranking, config, clock, random)?,
         Command::Edge(config) => run_role(Role::Edge, config, clock, random)?,
         Command::Migrate { config, plan } => {

@@ -3,6 +3,7 @@
 pub mod assembly;
 mod command;
 mod dev;
+mod relay_status;
 mod role;
 mod run;
 pub mod settings;

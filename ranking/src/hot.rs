@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chassis::{Clock, Error, page::PageLimit};
+use chassis::{Clock, Error, Reason, page::PageLimit};
 use proto::{
     PostId,
     freshet::event::v1::{Envelope, envelope::Payload},
@@ -21,6 +21,7 @@ use crate::day::{Calendar, DAYS_KEPT, Day};
 
 const SCORE_PER_LIKE: i64 = 3;
 const REFILL_POSTS: u32 = 1000;
+const REFILL_TRIES_MAX: u32 = 3;
 
 /// Keeps and serves the hot posts.
 pub(crate) struct HotPosts {
@@ -51,18 +52,25 @@ impl HotPosts {
         Ok(self.lists.top(&day.key(), limit.get()).await?)
     }
 
-    /// Fills a day's list from the ledger. Events that come meanwhile win where they are newer.
+    /// Fills a day's list from the ledger. Events that come meanwhile win where they are newer. A list that is lost meanwhile
+    /// is filled again.
     async fn refill(&self, day: Day) -> Result<(), Error> {
-        let (mut from, until) = self.calendar.ids_of(day);
-        loop {
-            let liked = self.ledger.liked_between(from, until, REFILL_POSTS).await?;
-            let Some((last, _)) = liked.last() else { break };
-            from = last.get() + 1;
-            for (post, likes) in &liked {
-                self.record(*post, *likes).await?;
+        for _ in 0..REFILL_TRIES_MAX {
+            let fill = self.lists.begin_fill(&day.key()).await?;
+            let (mut from, until) = self.calendar.ids_of(day);
+            loop {
+                let liked = self.ledger.liked_between(from, until, REFILL_POSTS).await?;
+                let Some((last, _)) = liked.last() else { break };
+                from = last.get() + 1;
+                for (post, likes) in &liked {
+                    self.record(*post, *likes).await?;
+                }
+            }
+            if self.lists.set_complete(&day.key(), fill).await? {
+                return Ok(());
             }
         }
-        Ok(self.lists.set_complete(&day.key()).await?)
+        Err(Error::new(Reason::Unavailable, "the hot list was lost while it was filled; try again"))
     }
 
     async fn record(&self, post: PostId, likes: Likes) -> Result<(), store::Error> {

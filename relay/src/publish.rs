@@ -4,18 +4,21 @@
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Stop, failpoint};
+use futures_util::future::join_all;
 use store::{
     Error, Stores,
-    event_log::{EventLog, Record},
-    ledger::{Lease, Outbox, OutboxRow, ShardLeases},
+    event_log::{APPEND_MAX, EventLog, Record},
+    ledger::{Lease, Outbox, OutboxRow, ShardLeases, Share},
+    sets::RelayMembers,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tracing::warn;
 
-const LEASE_TTL: Duration = Duration::from_secs(10);
+const LEASE_TTL: Duration = Duration::from_secs(12);
 const CLAIM_EVERY: Duration = Duration::from_secs(3);
 /// Publishing ends so long before a lease runs out, so that no send is under way when another owner begins.
-const LEASE_MARGIN: Duration = Duration::from_secs(2);
+const LEASE_MARGIN: Duration = Duration::from_secs(6);
+const _: () = assert!(APPEND_MAX.as_secs() < LEASE_MARGIN.as_secs());
 /// How often leftovers are looked for that no wake-up told of.
 const POLL_EVERY: Duration = Duration::from_secs(10);
 const BATCH_ROWS: u32 = 256;
@@ -25,9 +28,13 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 const _: () = assert!(RETRY_MAX.as_millis() < CLAIM_EVERY.as_millis());
 const _: () = assert!(CLAIM_EVERY.as_secs() + LEASE_MARGIN.as_secs() < LEASE_TTL.as_secs());
 
+/// A relay that was not heard of for so long is out: three missed pings.
+const MEMBER_TTL_MS: i64 = 3 * CLAIM_EVERY.as_millis() as i64;
+
 /// Publishes the shards that its pod holds.
 pub(crate) struct Publisher {
     owner: String,
+    members: Arc<dyn RelayMembers>,
     outbox: Arc<dyn Outbox>,
     leases: Arc<dyn ShardLeases>,
     log: Arc<dyn EventLog>,
@@ -43,6 +50,7 @@ impl Publisher {
     pub(crate) fn new(owner: &str, stores: &Stores) -> Self {
         Self {
             owner: owner.to_owned(),
+            members: stores.sets.relay_members.clone(),
             outbox: stores.ledger.outbox.clone(),
             leases: stores.ledger.shard_leases.clone(),
             log: stores.event_log.clone(),
@@ -60,7 +68,7 @@ impl Publisher {
         let mut wait = RETRY_MIN;
         loop {
             let claim_is_due = tokio::select! {
-                () = stop.cancelled() => return self.leases.release(&self.owner).await,
+                () = stop.cancelled() => return self.leave().await,
                 _ = claim.tick() => true,
                 _ = poll.tick() => false,
                 _ = wakeups.changed() => false,
@@ -92,17 +100,41 @@ impl Publisher {
     }
 
     async fn claim(&self) -> Result<Held, Error> {
+        let share = self.share().await;
         // Counted from before the call: the ledger's clock started it later.
         let until = Instant::now() + LEASE_TTL - LEASE_MARGIN;
-        Ok(Held { leases: self.leases.claim(&self.owner, LEASE_TTL).await?, until })
+        Ok(Held { leases: self.leases.claim(&self.owner, LEASE_TTL, share).await?, until })
+    }
+
+    /// This pod's part of the shards, by the relays that are there. That is a hint, the lease is the right: while the sets do
+    /// not answer, each relay keeps what it has and takes what nobody holds.
+    async fn share(&self) -> Share {
+        match self.members.ping(&self.owner, MEMBER_TTL_MS).await {
+            Ok(members) => Share::of_member(&self.owner, &members).unwrap_or(Share::ALL),
+            Err(cause) => {
+                warn!("cannot tell which relays there are; taking every shard that nobody holds: {cause}");
+                Share::ALL
+            }
+        }
+    }
+
+    /// Gives the shards up first: whoever hears that this pod is gone finds them free.
+    async fn leave(&self) -> Result<(), Error> {
+        self.leases.release(&self.owner).await?;
+        if let Err(cause) = self.members.leave(&self.owner).await {
+            // It is out after three missed pings.
+            warn!("cannot take this relay off the members: {cause}");
+        }
+        Ok(())
     }
 
     async fn publish(&self, held: &Held) -> Result<(), Error> {
         let waiting = self.outbox.waiting().await?;
-        for lease in held.leases.iter().filter(|lease| waiting.contains(&lease.shard)) {
-            self.publish_shard(lease, held.until).await?;
-        }
-        Ok(())
+        let due = held.leases.iter().filter(|lease| waiting.contains(&lease.shard));
+        // Side by side: a shard's rows wait for their own acknowledgement, and for no other's.
+        // One that cannot be published keeps none from being tried.
+        let published = join_all(due.map(|lease| self.publish_shard(lease, held.until))).await;
+        published.into_iter().collect()
     }
 
     async fn publish_shard(&self, lease: &Lease, until: Instant) -> Result<(), Error> {

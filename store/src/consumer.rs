@@ -40,7 +40,8 @@ pub trait Apply: Send + Sync {
     async fn apply(&self, event: &Envelope, not_after: Instant) -> Result<(), Failure>;
 }
 
-/// How a member's consuming ended.
+/// Why a member leaves what it was given.
+#[derive(Clone, Copy)]
 enum End {
     /// Something was fetched too long ago: it must be fetched again, by whoever's it is then.
     Stale,
@@ -48,17 +49,25 @@ enum End {
     Draining,
 }
 
-/// What became of events.
-enum Settled<'a> {
-    /// They were applied, but for those that never will be, each with the reason.
-    Done {
-        /// To be put aside.
-        buried: Vec<(&'a Received, String)>,
-    },
-    /// One was fetched too long ago.
-    Stale,
-    /// The pod drains.
-    Draining,
+/// What became of the events of a lane.
+#[derive(Default)]
+struct LaneDone<'a> {
+    /// The last one that was applied or never will be: all before it are done too.
+    last: Option<&'a Received>,
+    /// Those that never will be, each with the reason.
+    refused: Vec<(&'a Received, String)>,
+    /// Why the rest is not done, where there is a rest.
+    end: Option<End>,
+}
+
+/// What became of one event.
+enum Settled {
+    /// It was applied.
+    Applied,
+    /// It never will be.
+    Refused(String),
+    /// It is not done.
+    Ended(End),
 }
 
 /// Consumes topics as a member of a group until the pod drains.
@@ -99,16 +108,14 @@ async fn consume(
             consumer.commit().await?;
         }
         let work = lanes(&events).into_iter().map(|lane| settle_lane(pod, group, apply, lane, not_after, stop));
-        for settled in join_all(work).await {
-            match settled {
-                Settled::Done { buried } => {
-                    for (event, cause) in buried {
-                        consumer.bury(event, &cause).await?;
-                    }
-                }
-                Settled::Stale => return Ok(End::Stale),
-                Settled::Draining => return Ok(End::Draining),
-            }
+        let lanes = join_all(work).await;
+        for (event, cause) in lanes.iter().flat_map(|lane| &lane.refused) {
+            consumer.bury(event, cause).await?;
+        }
+        if let Some(end) = lanes.iter().find_map(|lane| lane.end) {
+            let done: Vec<_> = lanes.iter().filter_map(|lane| lane.last).collect();
+            consumer.commit_only(&done).await?;
+            return Ok(end);
         }
         failpoint::reach("consumer.before_commit").await;
         if !commits_first {
@@ -134,28 +141,33 @@ async fn settle_lane<'a>(
     lane: Vec<&'a Received>,
     not_after: Instant,
     stop: &Stop,
-) -> Settled<'a> {
-    let mut all_buried = Vec::new();
+) -> LaneDone<'a> {
+    let mut done = LaneDone::default();
     for event in lane {
         failpoint::reach("consumer.before_apply").await;
         let span =
             info_span!(parent: pod.span(), "consume", otel.name = %format_args!("{group} {}", event.record.kind));
         trace::adopt(&span, &event.record.traceparent);
         match settle(apply, event, not_after, stop).instrument(span).await {
-            Settled::Done { buried } => all_buried.extend(buried),
-            ended => return ended,
+            Settled::Applied => {}
+            Settled::Refused(cause) => done.refused.push((event, cause)),
+            Settled::Ended(end) => {
+                done.end = Some(end);
+                return done;
+            }
         }
+        done.last = Some(event);
     }
-    Settled::Done { buried: all_buried }
+    done
 }
 
 /// Applies an event, trying again for as long as it may pass.
-async fn settle<'a>(apply: &dyn Apply, event: &'a Received, not_after: Instant, stop: &Stop) -> Settled<'a> {
+async fn settle(apply: &dyn Apply, event: &Received, not_after: Instant, stop: &Stop) -> Settled {
     let mut wait = RETRY_MIN;
     while Instant::now() < not_after {
         let failure = match Envelope::decode(event.record.payload.clone()) {
             Ok(envelope) => match apply.apply(&envelope, not_after).await {
-                Ok(()) => return Settled::Done { buried: Vec::new() },
+                Ok(()) => return Settled::Applied,
                 Err(failure) => failure,
             },
             Err(cause) => Failure::Final(format!("it cannot be decoded: {cause}")),
@@ -164,16 +176,16 @@ async fn settle<'a>(apply: &dyn Apply, event: &'a Received, not_after: Instant, 
         match failure {
             Failure::Final(cause) => {
                 error!(position = event.position, "a {kind} event is put aside: {cause}");
-                return Settled::Done { buried: vec![(event, cause)] };
+                return Settled::Refused(cause);
             }
             Failure::Passing(cause) => {
                 warn!(position = event.position, "a {kind} event waits {wait:?} for another try: {cause}");
                 tokio::select! {
-                    () = stop.cancelled() => return Settled::Draining,
+                    () = stop.cancelled() => return Settled::Ended(End::Draining),
                     () = tokio::time::sleep(wait) => wait = (wait * 2).min(RETRY_MAX),
                 }
             }
         }
     }
-    Settled::Stale
+    Settled::Ended(End::Stale)
 }

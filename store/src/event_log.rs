@@ -3,6 +3,8 @@
 mod kafka;
 mod sqlite;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 pub(crate) use kafka::{KafkaLog, migrate as migrate_kafka};
@@ -10,6 +12,9 @@ use proto::event::Topic;
 pub(crate) use sqlite::SqliteLog;
 
 use crate::{Error, Shard};
+
+/// How long an append may take until it fails.
+pub const APPEND_MAX: Duration = Duration::from_secs(5);
 
 /// An event as the log carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +77,10 @@ pub trait Consumer: Send {
     /// Says that all that `next` gave is done: the group will not be given it again. What is not said in time, because the
     /// process died or another member took over, is given again.
     async fn commit(&mut self) -> Result<(), Error>;
+
+    /// Says that of what `next` gave only this much is done, a last event a lane, before the member leaves: the rest is
+    /// given again.
+    async fn commit_only(&mut self, last_done: &[&Received]) -> Result<(), Error>;
 
     /// Puts an event that can never be applied aside, whole, with the reason.
     async fn bury(&mut self, event: &Received, error: &str) -> Result<(), Error>;

@@ -231,15 +231,60 @@ pub struct Lease {
     pub epoch: i64,
 }
 
+/// A part of the shards: of as many parts as there are relays, this one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    place: u16,
+    of: u16,
+}
+
+impl Share {
+    /// All shards.
+    pub const ALL: Self = Self { place: 0, of: 1 };
+
+    /// What falls to one of several members, by its place among all of them in order; `None` when it is not one of them.
+    #[must_use]
+    pub fn of_member(member: &str, members: &[String]) -> Option<Self> {
+        let place = members.iter().position(|one| one == member)?;
+        Some(Self { place: u16::try_from(place).ok()?, of: u16::try_from(members.len()).ok()? })
+    }
+
+    /// Whether a shard is part of it.
+    #[must_use]
+    pub const fn includes(self, shard: Shard) -> bool {
+        shard.0 % self.of == self.place
+    }
+}
+
+/// What is known of a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardStatus {
+    /// Which.
+    pub shard: Shard,
+    /// Who may publish it, while anyone may.
+    pub owner: Option<String>,
+    /// How many owners it has had.
+    pub epoch: i64,
+    /// For how long the owner has held it, in milliseconds.
+    pub held_ms: i64,
+    /// How many rows wait.
+    pub backlog: u64,
+    /// How long the oldest one has waited, in milliseconds.
+    pub oldest_ms: Option<i64>,
+}
+
 /// Who may publish which shard, by the ledger's clock.
 #[async_trait]
 pub trait ShardLeases: Send + Sync {
-    /// Takes the shards that nobody holds, and renews those that this owner holds. What is left of its earlier leases and not
-    /// in the answer is lost.
-    async fn claim(&self, owner: &str, ttl: std::time::Duration) -> Result<Vec<Lease>, Error>;
+    /// Takes the shards of a share that nobody holds, renews those of it that this owner holds, and gives up what it holds
+    /// beyond. What is left of its earlier leases and not in the answer is lost.
+    async fn claim(&self, owner: &str, ttl: std::time::Duration, share: Share) -> Result<Vec<Lease>, Error>;
 
     /// Gives up what this owner holds.
     async fn release(&self, owner: &str) -> Result<(), Error>;
+
+    /// Every shard: whose it is, and what waits in it.
+    async fn overview(&self) -> Result<Vec<ShardStatus>, Error>;
 }
 
 /// A leased writer number.

@@ -35,7 +35,6 @@ impl Config {
         if let ArchiveUrl::Scylla(url) = &self.archive {
             steps.extend(archive::migrate_scylla(url, self, mode).await?);
         }
-        steps.dedup();
         Ok(steps)
     }
 
@@ -43,7 +42,7 @@ impl Config {
     pub async fn migrate_ledger(&self, mode: Mode) -> Result<Vec<Step>, OpenError> {
         match &self.ledger {
             LedgerUrl::Sqlite(_) => Ok(Vec::new()),
-            LedgerUrl::Postgres(url) => migrate_postgres(url, mode).await,
+            LedgerUrl::Postgres(url) => migrate_postgres(url, self.shards, mode).await,
         }
     }
 }

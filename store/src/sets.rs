@@ -46,13 +46,15 @@ pub struct Sets {
     pub pod_streams: Arc<dyn PodStreams>,
     /// The hot posts of each day.
     pub hot_lists: Arc<dyn HotLists>,
+    /// Which relays there are.
+    pub relay_members: Arc<dyn RelayMembers>,
 }
 
 impl Sets {
     /// All of them by one adapter.
     pub(crate) fn of<A>(adapter: Arc<A>) -> Self
     where
-        A: HomeTimelines + Recents + Sessions + Connections + PodStreams + HotLists + 'static,
+        A: HomeTimelines + Recents + Sessions + Connections + PodStreams + HotLists + RelayMembers + 'static,
     {
         Self {
             homes: adapter.clone(),
@@ -60,7 +62,8 @@ impl Sets {
             sessions: adapter.clone(),
             connections: adapter.clone(),
             pod_streams: adapter.clone(),
-            hot_lists: adapter,
+            hot_lists: adapter.clone(),
+            relay_members: adapter,
         }
     }
 }
@@ -252,18 +255,35 @@ pub struct Hot {
     pub score: i64,
 }
 
+/// A filling of a day's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fill(pub u64);
+
 /// The hot posts of each day, by the day's name (`YYYYMMDD`).
 #[async_trait]
 pub trait HotLists: Send + Sync {
     /// Whether the day's list is complete. It is not after the sets were lost.
     async fn is_complete(&self, day: &str) -> Result<bool, Error>;
 
-    /// Says that everything up to now was recorded.
-    async fn set_complete(&self, day: &str) -> Result<(), Error>;
+    /// Begins to fill a day's list: what is recorded from now on stays, for as long as the list is not lost.
+    async fn begin_fill(&self, day: &str) -> Result<Fill, Error>;
+
+    /// Says that all was recorded since this fill began. False, and the list is not complete, when it was lost meanwhile.
+    async fn set_complete(&self, day: &str, fill: Fill) -> Result<bool, Error>;
 
     /// Records a post's likes, unless a newer version is there.
     async fn record(&self, day: &str, post: PostId, likes: Likes, score: i64) -> Result<(), Error>;
 
     /// The hottest first; of two with the same score, the newer.
     async fn top(&self, day: &str, limit: usize) -> Result<Vec<Hot>, Error>;
+}
+
+/// Which relays there are: the hint by which they divide the shards. The right to publish one is a lease of the ledger.
+#[async_trait]
+pub trait RelayMembers: Send + Sync {
+    /// Says that a relay is there for so many milliseconds, and tells of all that are, in order.
+    async fn ping(&self, member: &str, ttl_ms: i64) -> Result<Vec<PodName>, Error>;
+
+    /// Says that a relay is there no longer.
+    async fn leave(&self, member: &str) -> Result<(), Error>;
 }

@@ -72,7 +72,11 @@ impl Keeper {
     async fn give_back(&self, lease: Option<WriterLease>) -> Result<(), Error> {
         self.minter.set_grant(None);
         match lease {
-            Some(lease) => self.numbers.release(&self.owner, &lease, self.minter.untouched_unix_ms()).await,
+            Some(lease) => {
+                // A minter that minted nothing under this number has still promised to begin at its floor.
+                let untouched = self.minter.untouched_unix_ms().max(lease.grant.floor_unix_ms);
+                self.numbers.release(&self.owner, &lease, untouched).await
+            }
             None => Ok(()),
         }
     }

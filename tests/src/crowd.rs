@@ -79,7 +79,8 @@ impl Crowd {
             let (edge, handle) = (edges[number % edges.len()], &self.handles[number]);
             let cookie = sign_in(edge, handle, PASSWORD).await.expect("a session");
             let stream = Stream::open(edge, &cookie).await.expect("a stream");
-            self.watchers.push(Watcher::start(self.people[number], stream));
+            let client = self.clients[number % self.clients.len()].clone();
+            self.watchers.push(Watcher::start(self.people[number], stream, client));
         }
     }
 

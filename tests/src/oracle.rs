@@ -3,7 +3,7 @@
 mod truth;
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fmt,
     time::Duration,
 };
@@ -23,9 +23,9 @@ use crate::{
     watcher::Watcher,
 };
 
-/// How long a cluster may take to come right again after a fault.
-const HEAL_WITHIN: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(200);
+/// As many as a list can be asked for.
+const HOT_POSTS: i32 = 200;
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct Verdict {
     pub faults: Faults,
     /// How often a stream told its reader to read again.
     pub gaps: usize,
-    /// How long after the fault everything was right; the whole wait when it never was.
+    /// How long after the load everything was right; the whole wait when it never was.
     pub healed: Duration,
 }
 
@@ -86,9 +86,10 @@ impl Verdict {
 }
 
 /// Waits until everything is right again, and tells what is not when it never is.
-pub async fn judge(cluster: &Cluster, crowd: &Crowd, fault_ended: Instant) -> Verdict {
+pub async fn judge(cluster: &Cluster, crowd: &Crowd, heal_within: Duration) -> Verdict {
     let truth = Truth::of(cluster.database()).await;
-    let deadline = Instant::now() + HEAL_WITHIN;
+    let began = Instant::now();
+    let deadline = began + heal_within;
     let faults = loop {
         let faults = look(cluster, crowd, &truth).await;
         if faults.is_none() || Instant::now() > deadline {
@@ -99,8 +100,8 @@ pub async fn judge(cluster: &Cluster, crowd: &Crowd, fault_ended: Instant) -> Ve
     Verdict {
         ops: crowd.journal.lines().len(),
         faults,
-        gaps: crowd.watchers.iter().map(|watcher| watcher.seen().gaps_unix_ms.len()).sum(),
-        healed: fault_ended.elapsed(),
+        gaps: crowd.watchers.iter().map(|watcher| watcher.seen().gaps).sum(),
+        healed: began.elapsed(),
     }
 }
 
@@ -154,15 +155,22 @@ async fn check_journal(faults: &mut Faults, lines: &[Line], truth: &Truth) {
 }
 
 async fn check_home(faults: &mut Faults, reader: UserId, client: &Client, truth: &Truth) {
-    let Some(shown) = scroll(client, reader).await else {
+    let Some(entries) = scroll(client, reader).await else {
         faults.stuck += 1;
         faults.example(|| format!("{reader}'s home cannot be read"));
         return;
     };
     // Read after the page: whatever is on the page must be in it.
     let expected = truth.home(reader).await;
+    let shown: Vec<_> = entries.iter().map(|(id, _)| *id).collect();
+    let likes: BTreeMap<_, _> = expected.iter().copied().collect();
+    let miscounted = entries.iter().filter(|(id, count)| likes.get(id).is_some_and(|likes| likes != count)).count();
+    faults.stuck += miscounted;
+    if miscounted > 0 {
+        faults.example(|| format!("{reader}'s home shows a wrong number of likes for {miscounted} posts"));
+    }
     let once: BTreeSet<_> = shown.iter().copied().collect();
-    let eligible: BTreeSet<_> = expected.iter().copied().collect();
+    let eligible: BTreeSet<_> = likes.into_keys().collect();
     let missing: Vec<_> = eligible.difference(&once).collect();
     faults.lost += missing.len();
     faults.duplicated += shown.len() - once.len() + once.difference(&eligible).count();
@@ -176,13 +184,15 @@ async fn check_home(faults: &mut Faults, reader: UserId, client: &Client, truth:
     }
 }
 
-/// A reader's whole home, by pages; `None` when a page cannot be read.
-async fn scroll(client: &Client, reader: UserId) -> Option<Vec<i64>> {
+/// A reader's whole home, by pages: ids, each with its number of likes. `None` when a page cannot be read.
+pub(crate) async fn scroll(client: &Client, reader: UserId) -> Option<Vec<(i64, i64)>> {
     let (mut shown, mut max_id) = (Vec::new(), None);
     loop {
         let request = GetHomeTimelineRequest { reader_id: reader.to_string(), limit: Some(200), max_id };
         let page = client.get_home_timeline(request).await.ok()?;
-        shown.extend(page.entries.iter().filter_map(|entry| entry.id.parse::<i64>().ok()));
+        for entry in page.entries {
+            shown.push((entry.id.parse().ok()?, entry.post?.like_count));
+        }
         max_id = page.next_max_id;
         if max_id.is_none() {
             return Some(shown);
@@ -190,13 +200,12 @@ async fn scroll(client: &Client, reader: UserId) -> Option<Vec<i64>> {
     }
 }
 
-/// Every post since the stream was opened was shown on it, or its reader was told to read again after it was written.
+/// Every post since the stream was opened was shown on it, or was at home when the stream told its reader to look.
 async fn check_stream(faults: &mut Faults, watcher: &Watcher, truth: &Truth) {
     let due: HashSet<_> = truth.written_for(watcher.reader, watcher.since_unix_ms).await.into_iter().collect();
     let seen = watcher.seen();
-    let last_gap = seen.gaps_unix_ms.iter().max().copied().unwrap_or(0);
-    let shown: HashSet<_> = seen.posts.iter().map(|(id, _)| *id).collect();
-    let missed: Vec<_> = due.iter().filter(|post| !shown.contains(post) && post.unix_ms() > last_gap).collect();
+    let shown: HashSet<_> = seen.posts.iter().map(|(id, _)| *id).chain(seen.read_at_gaps.iter().copied()).collect();
+    let missed: Vec<_> = due.difference(&shown).collect();
     faults.lost += missed.len();
     faults.duplicated += seen.repeated();
     // What was written before its author was followed is not due: told again after a kill, it may surface at any time.
@@ -215,10 +224,10 @@ async fn check_stream(faults: &mut Faults, watcher: &Watcher, truth: &Truth) {
 }
 
 async fn check_hot_list(faults: &mut Faults, ranking: &Client, truth: &Truth) {
-    let shown = ranking.list_hot_posts(ListHotPostsRequest::default()).await;
+    let shown = ranking.list_hot_posts(ListHotPostsRequest { day: None, limit: Some(HOT_POSTS) }).await;
     let shown: Option<Vec<_>> =
         shown.ok().map(|list| list.posts.into_iter().map(|hot| (hot.post_id, hot.score)).collect());
-    let expected = truth.hot_posts().await;
+    let expected = truth.hot_posts(HOT_POSTS).await;
     if shown.as_ref() != Some(&expected) {
         faults.stuck += 1;
         faults.example(|| format!("the hot list is {shown:?}, and should be {expected:?}"));

@@ -29,7 +29,14 @@ pub enum Weather {
 /// A proxy. It ends with the test's runtime.
 pub struct Proxy {
     address: SocketAddr,
-    weather: watch::Sender<Weather>,
+    sky: watch::Sender<Sky>,
+}
+
+/// The weather, and how often it cut connections: those from before the last cut end, whenever they look.
+#[derive(Clone, Copy)]
+struct Sky {
+    weather: Weather,
+    cuts: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,14 +55,14 @@ impl Proxy {
     pub async fn on(address: SocketAddr, server: SocketAddr) -> Self {
         let listener = TcpListener::bind(address).await.expect("a port for the proxy");
         let address = listener.local_addr().expect("its address");
-        let weather = watch::Sender::new(Weather::Clear);
-        let seen = weather.clone();
+        let sky = watch::Sender::new(Sky { weather: Weather::Clear, cuts: 0 });
+        let seen = sky.clone();
         spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 spawn(serve(client, server, seen.subscribe()));
             }
         });
-        Self { address, weather }
+        Self { address, sky }
     }
 
     /// Where clients connect.
@@ -64,9 +71,13 @@ impl Proxy {
         self.address
     }
 
-    /// Changes what happens to what passes, from now on.
+    /// Changes what happens to what passes, from now on. A connection whose answers were lost is cut when that ends: no
+    /// network gives later answers to earlier requests.
     pub fn set(&self, weather: Weather) {
-        self.weather.send_replace(weather);
+        self.sky.send_modify(|sky| {
+            sky.cuts += u64::from(weather == Weather::Cut || sky.weather == Weather::AnswersLost);
+            sky.weather = weather;
+        });
     }
 }
 
@@ -75,8 +86,9 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     tokio::spawn(task);
 }
 
-async fn serve(client: TcpStream, server: SocketAddr, weather: watch::Receiver<Weather>) {
-    if *weather.borrow() == Weather::Cut {
+async fn serve(client: TcpStream, server: SocketAddr, sky: watch::Receiver<Sky>) {
+    let Sky { weather, cuts } = *sky.borrow();
+    if weather == Weather::Cut {
         return;
     }
     let Ok(upstream) = TcpStream::connect(server).await else { return };
@@ -84,21 +96,18 @@ async fn serve(client: TcpStream, server: SocketAddr, weather: watch::Receiver<W
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), upstream.into_split());
     // When one way ends, so does the other: a peer that is gone is gone.
     tokio::select! {
-        () = pump(Way::Requests, from_client, to_server, weather.clone()) => {}
-        () = pump(Way::Answers, from_server, to_client, weather) => {}
+        () = pump(Way::Requests, from_client, to_server, sky.clone()) => {}
+        () = pump(Way::Answers, from_server, to_client, sky.clone()) => {}
+        () = until_cut(sky, cuts) => {}
     }
 }
 
-async fn pump(way: Way, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut weather: watch::Receiver<Weather>) {
+async fn pump(way: Way, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, sky: watch::Receiver<Sky>) {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
-        let read = tokio::select! {
-            read = from.read(&mut chunk) => read,
-            () = until_cut(&mut weather) => return,
-        };
-        let Ok(bytes @ 1..) = read else { return };
-        let now = *weather.borrow();
-        match now {
+        let Ok(bytes @ 1..) = from.read(&mut chunk).await else { return };
+        let weather = sky.borrow().weather;
+        match weather {
             Weather::Cut => return,
             Weather::AnswersLost if way == Way::Answers => continue,
             Weather::Slow(delay) => tokio::time::sleep(delay).await,
@@ -110,8 +119,8 @@ async fn pump(way: Way, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut wea
     }
 }
 
-async fn until_cut(weather: &mut watch::Receiver<Weather>) {
-    if weather.wait_for(|weather| *weather == Weather::Cut).await.is_err() {
+async fn until_cut(mut sky: watch::Receiver<Sky>, cuts: u64) {
+    if sky.wait_for(|sky| sky.cuts != cuts).await.is_err() {
         std::future::pending::<()>().await;
     }
 }

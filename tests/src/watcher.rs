@@ -3,21 +3,26 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use chassis::{Clock as _, clock::System};
 use proto::{PostId, UserId};
 use tokio::task::JoinSet;
 
-use crate::Stream;
+use crate::{Stream, grpc::Client, oracle::scroll, wait};
+
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What a stream has shown.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Posts, in the order in which they came, with their authors.
     pub posts: Vec<(PostId, String)>,
-    /// When the reader was told to read again, in milliseconds since 1970.
-    pub gaps_unix_ms: Vec<i64>,
+    /// How often the reader was told to read again.
+    pub gaps: usize,
+    /// What the reader found at home each time.
+    pub read_at_gaps: BTreeSet<PostId>,
 }
 
 /// A reader with an open stream.
@@ -32,25 +37,28 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Watches a stream from now on. A stream that the edge closes counts as a gap: its reader reads again.
+    /// Watches a stream from now on, and reads the home where the stream says so.
     #[must_use]
-    pub fn start(reader: UserId, mut stream: Stream) -> Self {
+    pub fn start(reader: UserId, mut stream: Stream, client: Client) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
         let (notes, mut watching) = (seen.clone(), JoinSet::new());
         watching.spawn(async move {
-            let note = |what: &dyn Fn(&mut Seen)| what(&mut notes.lock().unwrap_or_else(PoisonError::into_inner));
             while let Some(event) = stream.next_whenever().await {
                 match event.name.as_str() {
                     "new_post" => {
                         let text = |field: &str| event.data[field].as_str().unwrap_or_default().to_owned();
-                        let id = text("id").parse().expect("a post id");
-                        note(&|seen| seen.posts.push((id, text("author_id"))));
+                        let post = (text("id").parse().expect("a post id"), text("author_id"));
+                        notes.lock().unwrap_or_else(PoisonError::into_inner).posts.push(post);
                     }
-                    "gap" => note(&|seen| seen.gaps_unix_ms.push(System.unix_ms())),
+                    "gap" => {
+                        let home = wait::within("the home after a gap", read_home(&client, reader)).await;
+                        let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+                        notes.gaps += 1;
+                        notes.read_at_gaps.extend(home.iter().filter_map(|(id, _)| PostId::new(*id).ok()));
+                    }
                     other => panic!("an event of an unknown kind: {other}"),
                 }
             }
-            note(&|seen| seen.gaps_unix_ms.push(System.unix_ms()));
         });
         Self { reader, since_unix_ms: System.unix_ms(), seen, _watching: watching }
     }
@@ -59,6 +67,16 @@ impl Watcher {
     #[must_use]
     pub fn seen(&self) -> Seen {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The home, as soon as it can be read.
+async fn read_home(client: &Client, reader: UserId) -> Vec<(i64, i64)> {
+    loop {
+        if let Some(home) = scroll(client, reader).await {
+            return home;
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -97,7 +97,11 @@ impl People {
 
     /// An unknown handle costs the same hashing as a wrong password, so that time does not tell them apart.
     async fn sign_in(&self, handle: &str, password: Password) -> Result<SignedIn, Error> {
-        let found = self.accounts.credentials(&handle.to_lowercase()).await?;
+        let found = match Handle::new(handle) {
+            Ok(handle) => self.accounts.credentials(&String::from(handle)).await?,
+            // What is no handle is nobody's.
+            Err(_) => None,
+        };
         let (account, hash) = found.map_or((None, None), |(account, hash)| (Some(account), Some(hash)));
         let fits = self.hasher.verify(password, hash).await?;
         let Some(account) = account.filter(|_| fits) else {

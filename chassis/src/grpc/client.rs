@@ -15,12 +15,22 @@ pub use tonic::transport::Channel;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A channel to an address such as `http://127.0.0.1:7701`. It connects at the first call, and again whenever it must.
 pub fn connect(address: &str) -> Result<Channel, Error> {
     let endpoint = Endpoint::from_shared(address.to_owned())
         .map_err(|cause| Error::internal(format!("{address} is no address: {cause}")))?;
-    Ok(endpoint.connect_timeout(CONNECT_TIMEOUT).timeout(CALL_TIMEOUT).tcp_nodelay(true).connect_lazy())
+    let endpoint = endpoint
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(CALL_TIMEOUT)
+        .tcp_nodelay(true)
+        // A peer that vanished without a word is noticed, and the next call connects anew.
+        .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
+        .keep_alive_timeout(KEEPALIVE_TIMEOUT)
+        .keep_alive_while_idle(true);
+    Ok(endpoint.connect_lazy())
 }
 
 /// Attaches token and trace to each call.

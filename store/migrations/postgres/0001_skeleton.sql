@@ -69,6 +69,7 @@ CREATE TABLE shard_leases (
     shard      BIGINT NOT NULL PRIMARY KEY,
     owner      TEXT COLLATE "C" NOT NULL,
     epoch      BIGINT NOT NULL,
+    since_us   BIGINT NOT NULL,
     expires_us BIGINT NOT NULL
 ) WITH (fillfactor = 50);
 

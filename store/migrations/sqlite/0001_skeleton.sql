@@ -66,6 +66,7 @@ CREATE TABLE shard_leases (
     shard      INTEGER NOT NULL PRIMARY KEY,
     owner      TEXT    NOT NULL,
     epoch      INTEGER NOT NULL,
+    since_us   INTEGER NOT NULL,
     expires_us INTEGER NOT NULL
 ) STRICT;
 

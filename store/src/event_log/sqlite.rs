@@ -195,6 +195,15 @@ impl Consumer for Member {
         Ok(())
     }
 
+    async fn commit_only(&mut self, last_done: &[&Received]) -> Result<(), Error> {
+        let lane = |event: &&Received| ((event.record.topic, event.record.partition), event.position);
+        self.lanes = last_done.iter().map(lane).collect();
+        let committed = self.commit().await;
+        // The next look begins at what is committed.
+        self.lanes.clear();
+        committed
+    }
+
     async fn bury(&mut self, event: &Received, error: &str) -> Result<(), Error> {
         let record = &event.record;
         sqlx::query(

@@ -143,6 +143,11 @@ impl Postgres {
         Duration::from_micros(self.random.number() % max)
     }
 
+    /// The ledger's clock, in microseconds since 1970.
+    async fn now_us(&self) -> Result<i64, Error> {
+        self.answered(sqlx::query_scalar(CLOCK).fetch_one(&self.pool)).await
+    }
+
     fn reader(&self) -> &PgPool {
         &self.pool
     }

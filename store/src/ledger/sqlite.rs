@@ -81,6 +81,8 @@ impl Sqlite {
         bring_up_to_date(&writer).await.map_err(|cause| broken(&cause))?;
         let reader = pool(READERS).connect_with(options.read_only(true)).await.map_err(|cause| broken(&cause))?;
         let ledger = Self { writer, reader, clock, shards, wakeups: watch::Sender::new(0), _folder_lock: folder_lock };
+        let keep = sqlx::query(install::KEEP_SHARDS).bind(shards.to_string());
+        keep.execute(&ledger.writer).await.map_err(|cause| broken(&cause))?;
         ledger.check_install().await.map_err(|cause| broken(&cause))?;
         ledger.end_leases_of_the_dead().await.map_err(|cause| broken(&cause))?;
         Ok(ledger)
@@ -148,6 +150,12 @@ impl Sqlite {
     /// The pool with the one connection for writes.
     pub(crate) fn writer(&self) -> &SqlitePool {
         &self.writer
+    }
+
+    /// The ledger's clock, in microseconds since 1970.
+    #[expect(clippy::unused_async, reason = "another ledger's clock must be asked for")]
+    async fn now_us(&self) -> Result<i64, Error> {
+        Ok(self.clock.unix_us())
     }
 
     pub(crate) fn clock(&self) -> &dyn Clock {

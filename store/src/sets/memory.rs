@@ -4,6 +4,7 @@
 mod connections;
 mod homes;
 mod hot;
+mod members;
 mod sorted_set;
 
 use std::{
@@ -38,6 +39,8 @@ struct State {
     connections: HashMap<UserId, HashMap<String, connections::Registered>>,
     pods: BTreeMap<PodName, connections::PodStream>,
     hot: BTreeMap<String, hot::Day>,
+    /// With the time when each runs out.
+    relays: BTreeMap<PodName, i64>,
 }
 
 impl Memory {

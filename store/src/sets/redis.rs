@@ -7,6 +7,7 @@ mod homes;
 mod hot;
 mod keys;
 mod link;
+mod members;
 mod pod_streams;
 mod recents;
 mod script;

@@ -43,13 +43,13 @@ impl Truth {
         rows.iter().map(|row| (user(row, 0), user(row, 1))).collect()
     }
 
-    /// A reader's home, newest first.
-    pub async fn home(&self, reader: UserId) -> Vec<i64> {
+    /// A reader's home, newest first: ids, each with its number of likes.
+    pub async fn home(&self, reader: UserId) -> Vec<(i64, i64)> {
         let query = format!(
-            "SELECT posts.id FROM posts JOIN follows ON followee = author \
-             WHERE follower = {reader} AND active ORDER BY posts.id DESC"
+            "SELECT posts.id, (SELECT count(*) FROM likes WHERE post = posts.id AND likes.active) FROM posts JOIN follows ON followee = author \
+             WHERE follower = {reader} AND follows.active ORDER BY posts.id DESC"
         );
-        self.query(&query).await.iter().map(|row| row.get(0)).collect()
+        self.query(&query).await.iter().map(|row| (row.get(0), row.get(1))).collect()
     }
 
     /// The posts that were written for a reader after a moment, by people whom they followed by then.
@@ -63,13 +63,15 @@ impl Truth {
     }
 
     /// The hottest posts of today, by the rows of their likes.
-    pub async fn hot_posts(&self) -> Vec<(String, i64)> {
-        let query = "SELECT id, 3 * count(*) AS score FROM posts JOIN likes ON post = id AND active \
+    pub async fn hot_posts(&self, limit: i32) -> Vec<(String, i64)> {
+        let query = format!(
+            "SELECT id, 3 * count(*) AS score FROM posts JOIN likes ON post = id AND active \
                      WHERE to_timestamp(created_at_ms / 1000.0) AT TIME ZONE 'UTC' >= \
                          date_trunc('day', clock_timestamp() AT TIME ZONE 'UTC') \
-                     GROUP BY id ORDER BY score DESC, id DESC LIMIT 10";
+                     GROUP BY id ORDER BY score DESC, id DESC LIMIT {limit}"
+        );
         let hot = |row: &Row| (row.get::<_, i64>(0).to_string(), row.get(1));
-        self.query(query).await.iter().map(hot).collect()
+        self.query(&query).await.iter().map(hot).collect()
     }
 
     /// How many rows wait in the outbox.

@@ -40,6 +40,7 @@ async fn a_text_has_1_to_300_characters_as_people_count_them() {
 
     names_field(lin.tries_to_post("").await, "text", "1 to 300");
     names_field(lin.tries_to_post(" \n ").await, "text", "1 to 300");
+    names_field(lin.tries_to_post("a\0b").await, "text", "NUL");
     names_field(lin.tries_to_post(&"x".repeat(301)).await, "text", "300");
     names_field(lin.tries_to_post(&family.repeat(301)).await, "text", "300");
     let long = lin.post(&family.repeat(300)).await;
@@ -121,6 +122,7 @@ async fn a_wrong_password_and_an_unknown_handle_get_the_same_answer() {
     let unknown = sign_in("nobody", PASSWORD).await.unwrap_err();
     assert_eq!(wrong.reason(), Reason::CredentialsWrong);
     assert_eq!(wrong, unknown);
+    assert_eq!(wrong, sign_in("\0", PASSWORD).await.unwrap_err());
     assert_eq!(sign_in("Ada", PASSWORD).await.unwrap().user.unwrap().id, ada.id.to_string());
 }
 

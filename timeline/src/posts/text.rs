@@ -20,12 +20,17 @@ pub(super) enum InvalidText {
     TooLong(usize),
     #[error("must be at most {TEXT_BYTES_MAX} bytes, and has {0}")]
     TooManyBytes(usize),
+    #[error("must not contain the character NUL (U+0000)")]
+    Nul,
 }
 
 impl Text {
     pub(super) fn new(text: String) -> Result<Self, InvalidText> {
         if text.trim().is_empty() {
             return Err(InvalidText::Empty);
+        }
+        if text.contains('\0') {
+            return Err(InvalidText::Nul);
         }
         if text.len() > TEXT_BYTES_MAX {
             return Err(InvalidText::TooManyBytes(text.len()));

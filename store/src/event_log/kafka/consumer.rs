@@ -168,6 +168,15 @@ impl Consumer for Member {
         Ok(())
     }
 
+    async fn commit_only(&mut self, last_done: &[&Received]) -> Result<(), Error> {
+        self.given.retain(|given, (_, position)| {
+            let last = last_done.iter().find(|event| lane(event) == *given);
+            *position = last.map_or(*position, |event| event.position);
+            last.is_some()
+        });
+        self.commit().await
+    }
+
     async fn bury(&mut self, event: &Received, error: &str) -> Result<(), Error> {
         self.producer.bury(event, self.group, error).await
     }

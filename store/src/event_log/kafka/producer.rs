@@ -18,11 +18,11 @@ use super::{STORE, Told, dead_letters, failed, record::headers};
 use crate::{
     Error,
     config::Namespace,
-    event_log::{Received, Record},
+    event_log::{APPEND_MAX, Received, Record},
 };
 
 /// How long a record may take until it is acknowledged.
-const DELIVERY_MAX: Duration = Duration::from_secs(5);
+const DELIVERY_MAX: Duration = APPEND_MAX;
 /// How long a record waits for others to share its request.
 const LINGER: Duration = Duration::from_millis(2);
 const QUEUE_RECORDS_MAX: usize = 20_000;

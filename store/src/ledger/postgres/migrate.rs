@@ -7,7 +7,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::{OPEN_MAX, STORE, connect, unusable};
+use super::{OPEN_MAX, STORE, connect, install::KEEP_SHARDS, unusable};
 use crate::{
     OpenError,
     ledger::migrations::{self, TABLE},
@@ -20,13 +20,13 @@ static MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 const SETTINGS: &str = "SELECT set_config('lock_timeout', '30s', false), set_config('statement_timeout', '0', false)";
 
 /// Brings the tables up to date, and tells what that takes.
-pub(crate) async fn migrate(url: &str, mode: Mode) -> Result<Vec<Step>, OpenError> {
+pub(crate) async fn migrate(url: &str, shards: u16, mode: Mode) -> Result<Vec<Step>, OpenError> {
     let broken = |cause: &dyn std::fmt::Display| unusable(url, cause);
     let options = connect::options(url, "migrate").map_err(|cause| broken(&cause))?;
     let mut connection = reach(&options).await.map_err(|cause| broken(&cause))?;
     match mode {
         Mode::Plan => plan(&mut connection).await,
-        Mode::Apply => apply(&mut connection).await,
+        Mode::Apply => apply(&mut connection, shards).await,
     }
     .map_err(|cause| broken(&cause))
 }
@@ -34,7 +34,8 @@ pub(crate) async fn migrate(url: &str, mode: Mode) -> Result<Vec<Step>, OpenErro
 /// Refuses tables that are older or newer than this binary.
 pub(super) async fn require_up_to_date(options: &PgConnectOptions) -> Result<(), String> {
     let mut connection = reach(options).await?;
-    let pending = plan(&mut connection).await?;
+    let pending =
+        timeout(OPEN_MAX, plan(&mut connection)).await.map_err(|_| format!("no answer within {OPEN_MAX:?}"))??;
     match pending.len() {
         0 => Ok(()),
         steps => Err(format!("its tables are {steps} migrations behind this release: run freshet migrate")),
@@ -55,7 +56,7 @@ async fn plan(connection: &mut PgConnection) -> Result<Vec<Step>, String> {
 }
 
 /// Under a lock, which ends with the connection too: of several at once one does it, and the others find it done.
-async fn apply(connection: &mut PgConnection) -> Result<Vec<Step>, String> {
+async fn apply(connection: &mut PgConnection, shards: u16) -> Result<Vec<Step>, String> {
     let text = |cause: MigrateError| cause.to_string();
     sqlx::query(SETTINGS).execute(&mut *connection).await.map_err(|cause| cause.to_string())?;
     connection.lock().await.map_err(text)?;
@@ -65,6 +66,9 @@ async fn apply(connection: &mut PgConnection) -> Result<Vec<Step>, String> {
     for migration in &pending {
         connection.apply(TABLE, migration).await.map_err(text)?;
     }
+    // Here, and not by the first pod: one that was started with a wrong number would decide it for all.
+    let keep = sqlx::query(KEEP_SHARDS).bind(shards.to_string());
+    keep.execute(&mut *connection).await.map_err(|cause| cause.to_string())?;
     connection.unlock().await.map_err(text)?;
     Ok(pending.into_iter().map(step).collect())
 }

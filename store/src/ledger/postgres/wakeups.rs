@@ -146,14 +146,17 @@ impl Listener {
 
 /// Listens for as long as the connection lives, and says why it does not any more.
 async fn listen(options: &PgConnectOptions, heard: &watch::Sender<u64>, name: &str) -> sqlx::Error {
-    let mut listener = match PgListener::connect_with(&connect::listening_pool(options)).await {
-        Ok(listener) => listener,
-        Err(cause) => return cause,
+    let listening = async {
+        let mut listener = PgListener::connect_with(&connect::listening_pool(options)).await?;
+        listener.eager_reconnect(false);
+        listener.listen(CHANNEL).await?;
+        Ok(listener)
     };
-    listener.eager_reconnect(false);
-    if let Err(cause) = listener.listen(CHANNEL).await {
-        return cause;
-    }
+    let mut listener = match timeout(ANSWER_MAX, listening).await {
+        Ok(Ok(listener)) => listener,
+        Ok(Err(cause)) => return cause,
+        Err(_) => return std::io::Error::from(std::io::ErrorKind::TimedOut).into(),
+    };
     // What was committed before has not been heard of.
     heard.send_modify(|generation| *generation += 1);
     loop {

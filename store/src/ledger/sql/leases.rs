@@ -8,7 +8,7 @@ use sqlx::Row as _;
 use super::{Row, SqlLedger, failed, row::number};
 use crate::{
     Error, Shard,
-    ledger::{Lease, ShardLeases},
+    ledger::{Lease, ShardLeases, ShardStatus, Share},
 };
 
 /// Every shard, of as many as `$1` says.
@@ -17,8 +17,8 @@ pub(super) const SHARDS: &str = "WITH RECURSIVE shards (shard) AS \
 
 #[async_trait]
 impl ShardLeases for SqlLedger {
-    async fn claim(&self, owner: &str, ttl: Duration) -> Result<Vec<Lease>, Error> {
-        self.retried(|| self.try_claim_shards(owner, ttl)).await
+    async fn claim(&self, owner: &str, ttl: Duration, share: Share) -> Result<Vec<Lease>, Error> {
+        self.retried(|| self.try_claim_shards(owner, ttl, share)).await
     }
 
     async fn release(&self, owner: &str) -> Result<(), Error> {
@@ -28,20 +28,56 @@ impl ShardLeases for SqlLedger {
         };
         self.retried(release).await
     }
+
+    async fn overview(&self) -> Result<Vec<ShardStatus>, Error> {
+        let now_us = self.now_us().await?;
+        let query = format!(
+            "{SHARDS} SELECT shards.shard, leases.owner, coalesce(leases.epoch, 0) AS epoch, \
+                 coalesce($2 - leases.since_us, 0) AS held_us, coalesce(leases.expires_us, 0) AS expires_us, \
+                 (SELECT count(*) FROM outbox WHERE outbox.shard = shards.shard) AS backlog, \
+                 (SELECT min(created_at_ms) FROM outbox WHERE outbox.shard = shards.shard) AS oldest_at_ms \
+             FROM shards LEFT JOIN shard_leases AS leases ON leases.shard = shards.shard ORDER BY shards.shard"
+        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(i64::from(self.shards)).bind(now_us);
+        let rows = self.answered(query.fetch_all(self.reader())).await?;
+        rows.iter().map(|row| status(row, now_us)).collect()
+    }
+}
+
+fn status(row: &Row, now_us: i64) -> Result<ShardStatus, Error> {
+    let owner: Option<String> = row.try_get("owner").map_err(failed)?;
+    let held = row.try_get::<i64, _>("expires_us").map_err(failed)? > now_us;
+    let oldest_at_ms: Option<i64> = row.try_get("oldest_at_ms").map_err(failed)?;
+    Ok(ShardStatus {
+        shard: Shard(number(row, "shard")?),
+        owner: owner.filter(|_| held),
+        epoch: row.try_get("epoch").map_err(failed)?,
+        held_ms: row.try_get::<i64, _>("held_us").map_err(failed)?.div_euclid(1000),
+        backlog: row.try_get::<i64, _>("backlog").map_err(failed)?.unsigned_abs(),
+        oldest_ms: oldest_at_ms.map(|at| now_us.div_euclid(1000) - at),
+    })
 }
 
 impl SqlLedger {
-    async fn try_claim_shards(&self, owner: &str, ttl: Duration) -> Result<Vec<Lease>, Error> {
+    async fn try_claim_shards(&self, owner: &str, ttl: Duration, share: Share) -> Result<Vec<Lease>, Error> {
         let mut change = self.begin().await?;
+        sqlx::query("UPDATE shard_leases SET expires_us = 0 WHERE owner = $1 AND expires_us > 0 AND shard % $2 <> $3")
+            .bind(owner)
+            .bind(i64::from(share.of))
+            .bind(i64::from(share.place))
+            .execute(&mut *change.transaction)
+            .await
+            .map_err(failed)?;
         // A lease that ran out gets a new epoch even when its owner comes back: in between, the shard was anyone's.
         // What another one holds is left out first: an upsert would lock its row only to leave it as it is. All claim in
         // the order of shards, so that no two wait for each other.
         let query = format!(
-            "{SHARDS} INSERT INTO shard_leases (shard, owner, epoch, expires_us) \
-             SELECT shard, $2, 1, $3 FROM shards WHERE NOT EXISTS (SELECT 1 FROM shard_leases AS held \
-                 WHERE held.shard = shards.shard AND held.owner <> $2 AND held.expires_us > $4) ORDER BY shard \
+            "{SHARDS} INSERT INTO shard_leases (shard, owner, epoch, since_us, expires_us) \
+             SELECT shard, $2, 1, $4, $3 FROM shards WHERE shard % $5 = $6 AND NOT EXISTS (SELECT 1 FROM shard_leases \
+                 AS held WHERE held.shard = shards.shard AND held.owner <> $2 AND held.expires_us > $4) ORDER BY shard \
              ON CONFLICT (shard) DO UPDATE SET \
                  epoch = shard_leases.epoch + CASE WHEN shard_leases.expires_us <= $4 THEN 1 ELSE 0 END, \
+                 since_us = CASE WHEN shard_leases.expires_us <= $4 THEN $4 ELSE shard_leases.since_us END, \
                  owner = excluded.owner, expires_us = excluded.expires_us \
              WHERE shard_leases.expires_us <= $4 OR shard_leases.owner = excluded.owner RETURNING shard, epoch"
         );
@@ -50,6 +86,8 @@ impl SqlLedger {
             .bind(owner)
             .bind(change.now_us + i64::try_from(ttl.as_micros()).unwrap_or(i64::MAX / 2))
             .bind(change.now_us)
+            .bind(i64::from(share.of))
+            .bind(i64::from(share.place))
             .fetch_all(&mut *change.transaction)
             .await
             .map_err(failed)?;

@@ -1,6 +1,9 @@
 //! Hot lists in the process.
 
-use std::{cmp::Reverse, collections::HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+};
 
 use async_trait::async_trait;
 use proto::PostId;
@@ -9,7 +12,7 @@ use super::Memory;
 use crate::{
     Error,
     ledger::Likes,
-    sets::{Hot, HotLists},
+    sets::{Fill, Hot, HotLists},
 };
 
 /// The seven that can be asked for, and one more: at midnight pods do not turn the day at the same moment.
@@ -19,6 +22,8 @@ const DAYS_KEPT: usize = 8;
 #[derive(Default)]
 pub(super) struct Day {
     complete: bool,
+    /// Those that have begun and not ended.
+    fills: HashSet<Fill>,
     posts: HashMap<PostId, (i64, Likes)>,
 }
 
@@ -36,11 +41,20 @@ impl HotLists for Memory {
         Ok(self.state().hot.get(day).is_some_and(|day| day.complete))
     }
 
-    async fn set_complete(&self, day: &str) -> Result<(), Error> {
+    async fn begin_fill(&self, day: &str) -> Result<Fill, Error> {
+        let fill = Fill(self.random.number());
         let mut state = self.state();
-        state.hot.entry(day.to_owned()).or_default().complete = true;
+        state.hot.entry(day.to_owned()).or_default().fills.insert(fill);
         state.forget_old_days();
-        Ok(())
+        Ok(fill)
+    }
+
+    async fn set_complete(&self, day: &str, fill: Fill) -> Result<bool, Error> {
+        let mut state = self.state();
+        let Some(day) = state.hot.get_mut(day) else { return Ok(false) };
+        let begun = day.fills.remove(&fill);
+        day.complete |= begun;
+        Ok(begun)
     }
 
     async fn record(&self, day: &str, post: PostId, likes: Likes, score: i64) -> Result<(), Error> {

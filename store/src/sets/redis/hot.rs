@@ -9,13 +9,15 @@ use crate::{
     Error,
     error::damaged,
     ledger::Likes,
-    sets::{Hot, HotLists},
+    sets::{Fill, Hot, HotLists},
 };
 
 /// A day's list is kept for a week; one more day, so that none ends early.
 const KEPT_S: u64 = 8 * 24 * 60 * 60;
 /// In the set with the lowest score, so that it comes last; not of the length of a post.
 const SENTINEL: &[u8] = b"whole";
+/// What the name of a fill begins with.
+const FILL: &str = "filling:";
 const POST_BYTES: usize = 8;
 
 #[async_trait]
@@ -28,14 +30,21 @@ impl HotLists for Redis {
         Ok(score.is_some() && marked)
     }
 
-    async fn set_complete(&self, day: &str) -> Result<(), Error> {
-        let (list, versions) = (self.keys.hot(day), self.keys.hot_versions(day));
-        let mut set = redis::pipe();
-        set.atomic().cmd("ZADD").arg(&list).arg("-inf").arg(SENTINEL).ignore();
-        set.cmd("HSET").arg(&versions).arg(SENTINEL).arg(1).ignore();
-        set.cmd("EXPIRE").arg(&list).arg(KEPT_S).ignore();
-        set.cmd("EXPIRE").arg(&versions).arg(KEPT_S).ignore();
-        self.link.ask_all(&set).await
+    async fn begin_fill(&self, day: &str) -> Result<Fill, Error> {
+        let fill = Fill(self.random.number());
+        let (list, versions, mark) = (self.keys.hot(day), self.keys.hot_versions(day), mark(fill));
+        let mut begin = redis::pipe();
+        begin.atomic().cmd("ZADD").arg(&list).arg("-inf").arg(&mark).ignore();
+        begin.cmd("HSET").arg(&versions).arg(&mark).arg(1).ignore();
+        begin.cmd("EXPIRE").arg(&list).arg(KEPT_S).ignore();
+        begin.cmd("EXPIRE").arg(&versions).arg(KEPT_S).ignore();
+        self.link.ask_all::<()>(&begin).await?;
+        Ok(fill)
+    }
+
+    async fn set_complete(&self, day: &str, fill: Fill) -> Result<bool, Error> {
+        let call = Call::default().key(self.keys.hot(day)).key(self.keys.hot_versions(day));
+        self.scripts.complete_hot.call(&self.link, &call.arg(mark(fill)).arg(SENTINEL)).await
     }
 
     async fn record(&self, day: &str, post: PostId, likes: Likes, score: i64) -> Result<(), Error> {
@@ -52,8 +61,17 @@ impl HotLists for Redis {
         let mut top = redis::cmd("ZREVRANGE");
         top.arg(self.keys.hot(day)).arg(0).arg(last).arg("WITHSCORES");
         let members: Vec<(Vec<u8>, f64)> = self.link.ask(&top).await?;
-        members.into_iter().filter(|(member, _)| member != SENTINEL).map(hot).collect()
+        members.into_iter().filter(|(member, _)| !is_mark(member)).map(hot).collect()
     }
+}
+
+/// A fill that has begun stands in both keys, with the lowest score: it is lost with what was filled.
+fn mark(fill: Fill) -> String {
+    format!("{FILL}{:016x}", fill.0)
+}
+
+fn is_mark(member: &[u8]) -> bool {
+    member.len() != POST_BYTES && (member == SENTINEL || member.starts_with(FILL.as_bytes()))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "it was written from an integer")]

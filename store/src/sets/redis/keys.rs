@@ -64,6 +64,11 @@ impl Keys {
         format!("{}pod:{{{name}}}:sent", self.prefix)
     }
 
+    /// Sorted set: the relays that are there, by their last ping.
+    pub(super) fn relay_members(&self) -> String {
+        format!("{}relay:members", self.prefix)
+    }
+
     /// Sorted set: the hot posts of a day, and the sentinel that vouches for them.
     pub(super) fn hot(&self, day: &str) -> String {
         format!("{}hot:{{{day}}}", self.prefix)

@@ -96,9 +96,16 @@ impl Redis {
                 told.missed |= begun_anew;
                 return Ok(told);
             }
-            // It is quiet. A server that lost its data while its clock was set back names messages lower than before.
-            if self.newest(link, pod).await?.is_some_and(|name| name < after.token) {
-                (after, begun_anew) = (PodPosition::default(), true);
+            // It is quiet. The count is asked for first: what it counts and the stream does not have is lost.
+            let sent = self.sent(link, pod).await?;
+            match self.newest(link, pod).await? {
+                // A server that lost its data while its clock was set back names messages lower than before.
+                Some(name) if name < after.token => (after, begun_anew) = (PodPosition::default(), true),
+                None if sent != after.number => {
+                    let position = PodPosition { number: sent, token: (0, 0) };
+                    return Ok(Told { deliveries: Vec::new(), missed: true, position });
+                }
+                _ => {}
             }
         }
     }
@@ -113,6 +120,11 @@ impl Redis {
         ask.arg("STREAMS").arg(&stream).arg(format!("{}-{}", after.token.0, after.token.1));
         let (streams,): (Option<Vec<(String, Messages)>>,) = link.ask_all(&ask).await?;
         streams.into_iter().flatten().flat_map(|(_, messages)| messages).map(message).collect()
+    }
+
+    async fn sent(&self, link: &Link, pod: &str) -> Result<u64, Error> {
+        let sent: Option<u64> = link.ask(redis::cmd("GET").arg(self.keys.pod_sent(pod))).await?;
+        Ok(sent.unwrap_or(0))
     }
 
     async fn newest(&self, link: &Link, pod: &str) -> Result<Option<(u64, u64)>, Error> {

@@ -75,6 +75,8 @@ pub(super) struct Scripts {
     pub(super) of_user: Script,
     pub(super) send: Script,
     pub(super) record_hot: Script,
+    pub(super) complete_hot: Script,
+    pub(super) ping_relay: Script,
 }
 
 impl Scripts {
@@ -89,6 +91,8 @@ impl Scripts {
             of_user: Script::new(include_str!("lua/of_user.lua")),
             send: Script::new(include_str!("lua/send.lua")),
             record_hot: Script::new(include_str!("lua/record_hot.lua")),
+            complete_hot: Script::new(include_str!("lua/complete_hot.lua")),
+            ping_relay: Script::new(include_str!("lua/ping_relay.lua")),
         }
     }
 }

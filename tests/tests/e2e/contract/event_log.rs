@@ -46,6 +46,7 @@ store_contract!(open: [
     events_come_whole_and_in_order_a_partition,
     what_is_not_committed_is_given_again,
     what_is_committed_is_not_given_again,
+    of_a_batch_that_is_left_only_what_is_done_is_committed,
     members_divide_the_partitions_and_take_over_from_one_who_leaves,
     each_group_gets_everything,
     a_late_commit_takes_nothing_back,
@@ -99,6 +100,25 @@ async fn group_continues_with(log: &dyn EventLog, key: &str) {
     let events = read(&mut *member, usize::from(SHARDS)).await;
     assert_eq!(keys(&events), BTreeSet::from([key]));
     assert_eq!(events.len(), usize::from(SHARDS));
+}
+
+async fn of_a_batch_that_is_left_only_what_is_done_is_committed(Opened { log, .. }: Opened) {
+    let numbered = |partition| (0..6).map(move |number| record(Topic::Posts, partition, &number.to_string()));
+    log.append(numbered(0).chain(numbered(1)).chain(numbered(2)).collect()).await.unwrap();
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let events = read(&mut *member, 18).await;
+    let of = |partition, key: &str| {
+        let wanted = |event: &&Received| event.record.partition == Shard(partition) && event.record.key == key;
+        events.values().find(wanted).expect("an event")
+    };
+    // All of lane 0, half of lane 1, nothing of lane 2.
+    member.commit_only(&[of(0, "5"), of(1, "2")]).await.unwrap();
+    drop(member);
+
+    let mut next = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let rest = read(&mut *next, 9).await;
+    let rest: Vec<_> = rest.values().map(|event| (event.record.partition.0, event.record.key.as_str())).collect();
+    assert_eq!(rest, [(1, "3"), (1, "4"), (1, "5"), (2, "0"), (2, "1"), (2, "2"), (2, "3"), (2, "4"), (2, "5")]);
 }
 
 async fn events_come_whole_and_in_order_a_partition(Opened { log, .. }: Opened) {

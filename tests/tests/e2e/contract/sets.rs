@@ -15,6 +15,7 @@ macro_rules! sets_contract {
 mod builds;
 mod connections;
 mod homes;
+mod members;
 mod pod_streams;
 mod races;
 mod records;

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use store::{Shard, ledger::Lease};
+use store::{
+    Shard,
+    ledger::{Lease, Share},
+};
 use tests::wait;
 
 use super::{SHARDS, World, open};
@@ -21,7 +24,7 @@ store_contract!(open: [
 const LONG: Duration = Duration::from_secs(60);
 
 async fn lease(world: &World, owner: &str, ttl: Duration, shard: Shard) -> Lease {
-    let leases = world.ledger.shard_leases.claim(owner, ttl).await.unwrap();
+    let leases = world.ledger.shard_leases.claim(owner, ttl, Share::ALL).await.unwrap();
     leases.into_iter().find(|lease| lease.shard == shard).expect("the shard")
 }
 

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use std::{collections::HashSet, time::Duration};
 use store::{
     Error, Shard,
-    ledger::{Ledger, WriterTerms},
+    ledger::{Ledger, Share, WriterTerms},
 };
 use tests::{
     servers::{self, Adapter},
@@ -40,7 +40,7 @@ async fn a_row_that_surfaces_late_is_not_lost() {
     world.post(ada, "early").await.unwrap();
 
     let outbox = &world.ledger.outbox;
-    let leases = world.ledger.shard_leases.claim("relay", Duration::from_secs(60)).await.unwrap();
+    let leases = world.ledger.shard_leases.claim("relay", Duration::from_secs(60), Share::ALL).await.unwrap();
     let lease = &leases[usize::from(shard.0)];
     let early: Vec<_> = outbox.oldest(shard, 10).await.unwrap().iter().map(|row| row.id).collect();
     assert!(!early.contains(&late) && early.iter().any(|id| *id > late), "{early:?} beside {late}");
@@ -89,7 +89,8 @@ async fn pods_that_claim_at_once_share_nothing() {
     let numbers: HashSet<_> = leases.into_iter().map(|lease| lease.unwrap().grant.writer).collect();
     assert_eq!(numbers.len(), 50);
     let shards =
-        join_all(claims.iter().map(|(owner, pod)| pod.shard_leases.claim(owner, Duration::from_secs(60)))).await;
+        join_all(claims.iter().map(|(owner, pod)| pod.shard_leases.claim(owner, Duration::from_secs(60), Share::ALL)))
+            .await;
     let shards: Vec<_> = shards.into_iter().flat_map(Result::unwrap).map(|lease| lease.shard).collect();
     assert_eq!(shards.len(), usize::from(super::SHARDS), "{shards:?}");
 }

@@ -1,7 +1,8 @@
 //! The numbers under which ids are minted.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use chassis::{Clock as _, Pod, clock, drain::drain};
 use futures_util::future::join_all;
 use store::ledger::{WriterLease, WriterTerms};
 use tests::wait;
@@ -17,6 +18,7 @@ store_contract!(open: [
     a_lost_number_is_not_renewed,
     the_next_owner_begins_where_the_last_one_stopped,
     a_number_is_free_when_its_ceiling_has_passed,
+    a_pod_that_minted_nothing_gives_its_number_back_as_it_got_it,
 });
 
 const LONG: WriterTerms = WriterTerms { ttl: Duration::from_secs(60), window: Duration::from_secs(60) };
@@ -24,6 +26,19 @@ const SHORT: WriterTerms = WriterTerms { ttl: Duration::from_millis(100), window
 
 async fn claim(world: &World, owner: &str, terms: WriterTerms) -> WriterLease {
     world.ledger.writer_numbers.claim(owner, terms).await.unwrap()
+}
+
+async fn a_pod_that_minted_nothing_gives_its_number_back_as_it_got_it(world: World) {
+    let numbers = &world.ledger.writer_numbers;
+    let lease = claim(&world, "a", LONG).await;
+    let used_up_to = clock::System.unix_ms() - 1;
+    numbers.release("a", &lease, used_up_to).await.unwrap();
+    let pod = Pod::new("idle");
+    let _minter = store::writer::keep(&pod, numbers.clone(), Arc::new(clock::System)).await.unwrap();
+    drain(&pod, Duration::from_secs(5)).await;
+    let next = claim(&world, "b", LONG).await;
+    assert_eq!((next.grant.writer, next.epoch), (lease.grant.writer, 3));
+    assert!(next.grant.floor_unix_ms >= used_up_to, "ids before {used_up_to} were minted: {next:?}");
 }
 
 async fn of_many_claims_at_once_no_two_get_a_number(world: World) {

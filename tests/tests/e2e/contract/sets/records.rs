@@ -3,7 +3,7 @@
 use proto::PostId;
 use store::{
     ledger::Likes,
-    sets::{Hot, RECENT_MEMBERS_MAX, Session, SessionHash, Sets},
+    sets::{Fill, Hot, RECENT_MEMBERS_MAX, Session, SessionHash, Sets},
 };
 use tests::wait;
 
@@ -16,6 +16,7 @@ sets_contract!({
     the_newer_version_of_a_score_decides,
     of_two_posts_with_one_score_the_newer_is_hotter,
     a_hot_list_is_complete_when_somebody_says_so,
+    a_hot_list_is_complete_when_a_fill_that_has_begun_ends,
 });
 
 async fn a_session_lasts_until_it_is_ended(sets: Sets) {
@@ -93,11 +94,30 @@ async fn of_two_posts_with_one_score_the_newer_is_hotter(sets: Sets) {
         record(&sets, post, 1, 6).await;
     }
     record(&sets, 3, 1, 9).await;
-    sets.hot_lists.set_complete(DAY).await.unwrap();
+    fill(&sets, DAY).await;
     let all = [3, newest, newest - 1, 65_536, 256, 255, 1].map(|post| (post, if post == 3 { 9 } else { 6 }));
     for limit in [0, 1, 6, 7, 8, usize::MAX] {
         assert_eq!(top(&sets, limit).await, all[..limit.min(all.len())]);
     }
+}
+
+/// Says that a day's list is complete.
+async fn fill(sets: &Sets, day: &str) {
+    let fill = sets.hot_lists.begin_fill(day).await.unwrap();
+    assert!(sets.hot_lists.set_complete(day, fill).await.unwrap());
+}
+
+async fn a_hot_list_is_complete_when_a_fill_that_has_begun_ends(sets: Sets) {
+    let lists = &sets.hot_lists;
+    assert!(!lists.set_complete(DAY, Fill(1)).await.unwrap(), "nobody has begun that one");
+    let (first, second) = (lists.begin_fill(DAY).await.unwrap(), lists.begin_fill(DAY).await.unwrap());
+    record(&sets, 1, 1, 3).await;
+    assert!(!lists.is_complete(DAY).await.unwrap());
+    assert_eq!(top(&sets, 10).await, [(1, 3)]);
+    assert!(lists.set_complete(DAY, second).await.unwrap());
+    assert!(!lists.set_complete(DAY, second).await.unwrap(), "it has ended");
+    assert!(lists.set_complete(DAY, first).await.unwrap(), "fills do not disturb each other");
+    assert!(lists.is_complete(DAY).await.unwrap());
 }
 
 async fn a_hot_list_is_complete_when_somebody_says_so(sets: Sets) {
@@ -106,7 +126,7 @@ async fn a_hot_list_is_complete_when_somebody_says_so(sets: Sets) {
     assert!(!sets.hot_lists.is_complete(DAY).await.unwrap());
     for day in [DAY, "20240301"] {
         // The second one has no posts.
-        sets.hot_lists.set_complete(day).await.unwrap();
+        fill(&sets, day).await;
         assert!(sets.hot_lists.is_complete(day).await.unwrap());
     }
     record(&sets, 2, 1, 3).await;

@@ -149,13 +149,17 @@ async fn half_a_hot_list_is_not_complete_and_can_be_filled_again(served: Served)
     let likes = store::ledger::Likes { count: 1, version: 5 };
     let list = format!("{}:hot:{{{day}}}", served.namespace);
     for lost in [list.clone(), format!("{list}:versions")] {
+        let fill = lists.begin_fill(day).await.unwrap();
         lists.record(day, post, likes, 3).await.unwrap();
-        lists.set_complete(day).await.unwrap();
+        assert!(lists.set_complete(day, fill).await.unwrap());
+        let lost_meanwhile = lists.begin_fill(day).await.unwrap();
         assert_eq!(served.ask(&["DEL", &lost]).await, "1");
         assert!(!lists.is_complete(day).await.unwrap(), "without {lost}");
         lists.record(day, post, likes, 3).await.unwrap();
+        assert!(!lists.set_complete(day, lost_meanwhile).await.unwrap(), "what it had filled is gone with {lost}");
         assert!(!lists.is_complete(day).await.unwrap(), "without {lost}");
-        lists.set_complete(day).await.unwrap();
+        let fill = lists.begin_fill(day).await.unwrap();
+        assert!(lists.set_complete(day, fill).await.unwrap());
         assert_eq!(lists.top(day, 10).await.unwrap().len(), 1);
     }
 }
