@@ -93,3 +93,32 @@ fn a_token_needs_a_caller_and_a_key() {
         assert!(!ran.ok && ran.out.is_empty(), "{arguments:?}: {}", ran.out);
     }
 }
+
+#[test]
+fn a_role_that_cannot_run_alone_says_what_it_lacks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = format!("k:{}", "A".repeat(43));
+    let nobody_listens = [
+        ("FRESHET_STORES_LEDGER", "postgres://ada:hunter42@127.0.0.1:1/freshet"),
+        ("FRESHET_STORES_SETS", "redis://127.0.0.1:1"),
+        ("FRESHET_STORES_EVENTS", "kafka://127.0.0.1:1"),
+        ("FRESHET_STORES_ARCHIVE", "scylla://127.0.0.1:1"),
+        ("FRESHET_AUTH_KEYS", &keys),
+    ];
+    let without_keys = &nobody_listens[..4];
+    for (role, environment, told) in [
+        ("relay", &[][..], "set stores.ledger, stores.sets, stores.events"),
+        ("edge", &[], "set stores.sets"),
+        ("ranking", without_keys, "set auth.keys"),
+        ("timeline", &nobody_listens, "cannot use the ledger at postgres://ada:(redacted)@127.0.0.1:1/freshet"),
+        ("edge", &nobody_listens, "cannot use the sets at redis://127.0.0.1:1"),
+        ("migrate", &nobody_listens, "cannot use the ledger"),
+    ] {
+        let listen = format!("{role}.listen=127.0.0.1:0");
+        let arguments = if role == "migrate" { vec![role] } else { vec![role, "--set", &listen] };
+        let ran = run(folder.path(), environment, &arguments);
+        assert!(!ran.ok && ran.err.contains(told), "{role}: {told:?} is missing in:\n{}", ran.err);
+        assert!(!ran.err.contains("hunter42"), "{}", ran.err);
+    }
+    assert!(!folder.path().join("freshet-data").exists(), "nothing was made");
+}
