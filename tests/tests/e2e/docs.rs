@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, fs, net::TcpListener, os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
 
+use chassis::{Random, random::System};
 use tests::{
     servers,
     tools::{on_path, root, tool},
@@ -76,8 +77,7 @@ async fn the_cluster_by_hand_works_as_printed() {
     // PostgreSQL does not run as root: its user must be able to reach its data.
     fs::set_permissions(data.path(), fs::Permissions::from_mode(0o755)).expect("a folder that others can reach");
     // Held together until all are known, so that no two are the same.
-    let free = CLUSTER_PORTS.map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    let free = free.map(|listener| listener.local_addr().expect("its address").to_string());
+    let free = CLUSTER_PORTS.map(|_| free_port()).map(|held| held.local_addr().expect("its address").to_string());
     let here = |text: &String| {
         let text = text.replace(DATA, &data.path().display().to_string());
         CLUSTER_PORTS
@@ -91,6 +91,14 @@ async fn the_cluster_by_hand_works_as_printed() {
         terminal.runs(&step, START_WITHIN).await;
     }
     terminal.close().await;
+}
+
+/// A free port below those that outgoing connections take, so that it is still free when a pod wants it.
+fn free_port() -> TcpListener {
+    let range = 30_000..32_768_u16;
+    let number = || (&System as &dyn Random).number() % u64::from(range.end - range.start);
+    let mut tries = (0..1000).map(|_| range.start + u16::try_from(number()).unwrap_or_default());
+    tries.find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).expect("a free port")
 }
 
 /// The search path with a tool's folder first.
