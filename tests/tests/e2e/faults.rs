@@ -135,10 +135,14 @@ async fn r6_a_relay_dies_at_each_place_where_it_hurts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_harness_notices_an_offset_that_was_committed_before_its_effect() {
-    let faulty = "consumer.commits_first=on,consumer.before_apply=delay:2ms";
+    // Slow enough to be in the middle of a batch whenever it is killed, quick enough to catch up.
+    let faulty = "consumer.commits_first=on,consumer.before_apply=delay:20ms";
     let Some(mut run) = Run::under_load("the faulty build", faulty).await else { return };
-    run.cluster.kill("relay").await;
-    run.cluster.add("relay", faulty).await;
+    for _ in 0..2 {
+        run.cluster.kill("relay").await;
+        run.cluster.add("relay", faulty).await;
+        sleep(LOAD).await;
+    }
     let verdict = run.verdict_within(LATE_WITHIN).await;
     assert!(verdict.faults.lost > 0, "a build that loses events passed: {verdict}");
 }
