@@ -1,6 +1,6 @@
 //! A pod: a running instance of a role, with its name, its tasks, its health and its metrics.
 
-use tracing::{Span, info_span};
+use tracing::Span;
 
 use crate::{Tasks, health::Health, metrics::Metrics};
 
@@ -37,11 +37,5 @@ impl Pod {
     #[must_use]
     pub fn span(&self) -> &Span {
         &self.span
-    }
-
-    /// A span for one call or event, under the pod's.
-    #[must_use]
-    pub fn work_span(&self, what: &str) -> Span {
-        info_span!(parent: &self.span, "work", otel.name = what)
     }
 }

@@ -12,7 +12,7 @@ use store::{
     sets::RelayMembers,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
-use tracing::warn;
+use tracing::{info, warn};
 
 const LEASE_TTL: Duration = Duration::from_secs(12);
 const CLAIM_EVERY: Duration = Duration::from_secs(3);
@@ -89,18 +89,22 @@ impl Publisher {
 
     async fn step(&self, held: &mut Held, claim_is_due: bool) -> Result<(), Error> {
         if claim_is_due {
-            let now = self.claim().await?;
-            for lost in held.leases.iter().filter(|lease| !now.leases.contains(lease)) {
-                let (shard, epoch) = (lost.shard, lost.epoch);
-                warn!(%shard, epoch, "lost the lease on shard {shard}; stopped publishing it");
+            let share = self.share().await;
+            let now = self.claim(share).await?;
+            for gone in held.leases.iter().filter(|lease| !now.leases.contains(lease)) {
+                let (shard, epoch) = (gone.shard, gone.epoch);
+                if share.includes(shard) {
+                    warn!(%shard, epoch, "lost the lease on shard {shard}; stopped publishing it");
+                } else {
+                    info!(%shard, epoch, "gave up shard {shard}: it is another relay's part");
+                }
             }
             *held = now;
         }
         self.publish(held).await
     }
 
-    async fn claim(&self) -> Result<Held, Error> {
-        let share = self.share().await;
+    async fn claim(&self, share: Share) -> Result<Held, Error> {
         // Counted from before the call: the ledger's clock started it later.
         let until = Instant::now() + LEASE_TTL - LEASE_MARGIN;
         Ok(Held { leases: self.leases.claim(&self.owner, LEASE_TTL, share).await?, until })
