@@ -7,7 +7,7 @@ use chassis::{Stop, trace};
 use prost::Message as _;
 use proto::{
     PostId, UserId,
-    freshet::event::v1::{Delivery, PostCreated, envelope::Payload},
+    freshet::event::v1::{Delivery, Envelope, PostCreated, envelope::Payload},
 };
 use store::sets::{PodPosition, PodStreams};
 use tracing::{error, info_span, warn};
@@ -52,7 +52,8 @@ fn deliver(hub: &Hub, delivery: Bytes) -> Result<(), String> {
     let span = info_span!("deliver", otel.name = "edge deliver");
     trace::adopt(&span, &delivery.traceparent);
     let _entered = span.enter();
-    let Some(Payload::PostCreated(event)) = delivery.event.and_then(|event| event.payload) else {
+    let envelope = Envelope::decode(delivery.event.as_slice()).map_err(|cause| cause.to_string())?;
+    let Some(Payload::PostCreated(event)) = envelope.payload else {
         return Err("the edge does not know this event".into());
     };
     let readers: Vec<_> = delivery.reader_ids.into_iter().filter_map(|id| UserId::new(id).ok()).collect();

@@ -46,6 +46,7 @@ impl Payload {
             Self::Followed(_) => "graph.followed",
             Self::PostCreated(_) => "post.created",
             Self::Liked(_) => "post.liked",
+            Self::Mark(_) => "relay.mark",
         }
     }
 
@@ -55,7 +56,7 @@ impl Payload {
         match self {
             Self::UserCreated(_) => Topic::Users,
             Self::Followed(_) => Topic::Graph,
-            Self::PostCreated(_) => Topic::Posts,
+            Self::PostCreated(_) | Self::Mark(_) => Topic::Posts,
             Self::Liked(_) => Topic::Likes,
         }
     }
@@ -68,6 +69,8 @@ impl Payload {
             Self::Followed(event) => &event.follower_id,
             Self::PostCreated(event) => &event.author_id,
             Self::Liked(event) => &event.post_id,
+            // It is about a whole partition, which is named where it is sent.
+            Self::Mark(_) => "",
         }
     }
 }

@@ -82,7 +82,7 @@ impl Deliver {
     async fn tell_pods(&self, envelope: &Envelope, online: BTreeMap<PodName, Vec<UserId>>) -> Result<(), Failure> {
         for (pod, readers) in online {
             let delivery = Delivery {
-                event: Some(envelope.clone()),
+                event: envelope.encode_to_vec(),
                 reader_ids: readers.into_iter().map(UserId::get).collect(),
                 traceparent: trace::current(),
             };

@@ -111,7 +111,7 @@ impl EventLog for SqliteLog {
 
     async fn buried(&self, topic: Topic, limit: u32) -> Result<Vec<Buried>, Error> {
         let rows = sqlx::query(
-            "SELECT position, topic, partition, key, type, payload, traceparent, epoch, consumer_group, error \
+            "SELECT position, topic, shard AS partition, key, type, payload, traceparent, epoch, consumer_group, error \
              FROM dead_letters WHERE topic = $1 ORDER BY id LIMIT $2",
         )
         .bind(topic.name())
@@ -207,9 +207,10 @@ impl Consumer for Member {
     async fn bury(&mut self, event: &Received, error: &str) -> Result<(), Error> {
         let record = &event.record;
         sqlx::query(
-            "INSERT INTO dead_letters (consumer_group, topic, partition, position, key, type, payload, traceparent, \
-             epoch, error, buried_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
-             ON CONFLICT (consumer_group, topic, partition, position) DO NOTHING",
+            "INSERT INTO dead_letters (consumer_group, topic, shard, position, key, type, payload, traceparent, \
+             epoch, error, buried_at_ms, logged_at_ms, cause, attempts, pod, release) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, 'broken_rule', 1, '', '') \
+             ON CONFLICT (consumer_group, topic, shard, position) DO NOTHING",
         )
         .bind(self.group)
         .bind(record.topic.name())
