@@ -13,8 +13,14 @@ pub const TRACEPARENT: &str = "traceparent";
 /// The traceparent of what is going on here; empty when nothing is traced.
 #[must_use]
 pub fn current() -> String {
+    of(&Span::current())
+}
+
+/// The traceparent of what goes on under a span; empty when it is not traced.
+#[must_use]
+pub fn of(span: &Span) -> String {
     let mut carrier = HashMap::new();
-    TraceContextPropagator::new().inject_context(&Span::current().context(), &mut carrier);
+    TraceContextPropagator::new().inject_context(&span.context(), &mut carrier);
     carrier.remove(TRACEPARENT).unwrap_or_default()
 }
 

@@ -37,16 +37,30 @@ impl Topic {
     }
 }
 
+/// How the types of events are written in envelopes, outbox rows and headers.
+pub mod kind {
+    /// Someone signed up.
+    pub const USER_CREATED: &str = "user.created";
+    /// Someone follows someone.
+    pub const FOLLOWED: &str = "graph.followed";
+    /// Someone wrote a post.
+    pub const POST_CREATED: &str = "post.created";
+    /// Someone likes a post.
+    pub const LIKED: &str = "post.liked";
+    /// How far a partition is whole.
+    pub const MARK: &str = "relay.mark";
+}
+
 impl Payload {
     /// How the type is written in envelopes, outbox rows and headers.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         match self {
-            Self::UserCreated(_) => "user.created",
-            Self::Followed(_) => "graph.followed",
-            Self::PostCreated(_) => "post.created",
-            Self::Liked(_) => "post.liked",
-            Self::Mark(_) => "relay.mark",
+            Self::UserCreated(_) => kind::USER_CREATED,
+            Self::Followed(_) => kind::FOLLOWED,
+            Self::PostCreated(_) => kind::POST_CREATED,
+            Self::Liked(_) => kind::LIKED,
+            Self::Mark(_) => kind::MARK,
         }
     }
 

@@ -1,16 +1,14 @@
 //! The hot posts of a day. Counts are absolute and carry their version, so an event that comes twice, late or out of order
 //! does no harm; and a list that was lost is filled from the ledger.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use chassis::{Clock, Error, Reason, page::PageLimit};
-use proto::{
-    PostId,
-    freshet::event::v1::{Envelope, envelope::Payload},
-};
+use futures_util::future::try_join_all;
+use proto::{PostId, freshet::event::v1::envelope::Payload};
 use store::{
-    consumer::{Apply, Failure},
+    consumer::{Event, Failure, Handler},
     ledger::{Ledger, Likes, Posts},
     sets::{Hot, HotLists, Sets},
 };
@@ -84,12 +82,26 @@ impl HotPosts {
 }
 
 #[async_trait]
-impl Apply for HotPosts {
-    async fn apply(&self, envelope: &Envelope, _not_after: Instant) -> Result<(), Failure> {
-        let Some(Payload::Liked(event)) = &envelope.payload else {
-            return Err(Failure::Final(format!("ranking does not know events of type {:?}", envelope.r#type)));
-        };
-        let post = event.post_id.parse().map_err(|cause| Failure::Final(format!("post_id {cause}")))?;
-        Ok(self.record(post, Likes { count: event.like_count, version: envelope.version }).await?)
+impl Handler for HotPosts {
+    async fn apply(&self, events: &[Event], _not_after: Instant) -> Result<(), Failure> {
+        // Of several about one post, the newest says it all.
+        let mut newest: BTreeMap<PostId, Likes> = BTreeMap::new();
+        for event in events {
+            let (post, likes) = liked(event)?;
+            let known = newest.entry(post).or_insert(likes);
+            if known.version < likes.version {
+                *known = likes;
+            }
+        }
+        try_join_all(newest.into_iter().map(|(post, likes)| self.record(post, likes))).await?;
+        Ok(())
     }
+}
+
+fn liked(event: &Event) -> Result<(PostId, Likes), Failure> {
+    let Some(Payload::Liked(liked)) = &event.envelope.payload else {
+        return Err(Failure::Final(format!("it is said to be {:?} and carries something else", event.envelope.r#type)));
+    };
+    let post = liked.post_id.parse().map_err(|cause| Failure::Final(format!("post_id {cause}")))?;
+    Ok((post, Likes { count: liked.like_count, version: event.envelope.version }))
 }

@@ -8,12 +8,17 @@ use std::sync::Arc;
 
 use chassis::{Clock, OnFailure, Pod, Stage, config::Keys, token::Keyring};
 use day::Calendar;
-use proto::event::Topic;
-use store::{consumer, event_log::EventLog, ledger::Ledger, sets::Sets};
+use proto::event::{Topic, kind};
+use store::{
+    consumer::{Consumption, Group, Handlers},
+    event_log::EventLog,
+    ledger::Ledger,
+    sets::Sets,
+};
 use tokio::net::TcpListener;
 
 const GROUP: &str = "ranking";
-const TOPICS: [Topic; 1] = [Topic::Likes];
+static TOPICS: [Topic; 1] = [Topic::Likes];
 
 /// The role's own settings.
 #[derive(Clone, Debug)]
@@ -60,10 +65,11 @@ pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> 
         .with(grpc::service(hot.clone()))
         .spawn(&pod, &grpc, keyring, listener)
         .map_err(chassis::Error::internal)?;
-    let (consuming, log) = (pod.clone(), event_log);
+    let handlers = Handlers::default().on(kind::LIKED, hot);
+    let likes = Consumption::new(&pod, event_log, &ledger, Group::new(GROUP, &TOPICS, handlers));
     pod.tasks.spawn("likes", Stage::Loops, OnFailure::Restart, move |stop| {
-        let (pod, log, hot) = (consuming.clone(), log.clone(), hot.clone());
-        async move { consumer::run(&pod, &*log, GROUP, &TOPICS, hot, stop).await }
+        let likes = likes.clone();
+        async move { likes.run(stop).await }
     });
     pod.health.set_ready(true);
     Ok(())

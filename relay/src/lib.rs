@@ -8,11 +8,14 @@ use std::sync::Arc;
 
 use chassis::{Clock, OnFailure, Pod, Stage, grpc, token::Keyring};
 use proto::event::Topic;
-use store::{Stores, consumer};
+use store::{
+    Stores,
+    consumer::{Consumption, Group},
+};
 use tokio::net::TcpListener;
 
 const GROUP: &str = "relay";
-const TOPICS: [Topic; 2] = [Topic::Posts, Topic::Graph];
+static TOPICS: [Topic; 2] = [Topic::Posts, Topic::Graph];
 
 /// What the role runs on.
 pub struct Parts {
@@ -39,11 +42,11 @@ pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> 
         async move { publisher.run(stop).await }
     });
 
-    let apply = Arc::new(deliver::Deliver::new(&stores, clock));
-    let (consuming, log) = (pod.clone(), stores.event_log);
+    let group = Group::new(GROUP, &TOPICS, deliver::handlers(&stores, clock));
+    let deliveries = Consumption::on(&pod, &stores, group);
     pod.tasks.spawn("deliveries", Stage::Loops, OnFailure::Restart, move |stop| {
-        let (pod, log, apply) = (consuming.clone(), log.clone(), apply.clone());
-        async move { consumer::run(&pod, &*log, GROUP, &TOPICS, apply, stop).await }
+        let deliveries = deliveries.clone();
+        async move { deliveries.run(stop).await }
     });
     pod.health.set_ready(true);
     Ok(())

@@ -1,191 +1,81 @@
-//! How a role consumes the event log: each batch is applied, its lanes side by side, then committed. What may pass is tried again for as long as it
-//! takes; what never will is buried, and holds up nobody.
+//! How a role consumes the event log. Lanes are read side by side, each in order; a lane's events are given to the handlers of
+//! their types in batches, and committed when they are done. What may pass is tried again for as long as it takes, and its
+//! lane waits; what never will becomes a dead letter, and only its key waits.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod driver;
+mod handlers;
+mod job;
+mod retry;
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use chassis::{Pod, Stop, failpoint, trace};
-use futures_util::future::join_all;
-use prost::Message as _;
-use proto::{event::Topic, freshet::event::v1::Envelope};
-use tokio::time::Instant;
-use tracing::{Instrument as _, error, info_span, warn};
+use chassis::{Pod, Stop};
+use driver::Driver;
+pub use handlers::{Event, Failure, Handler, Handlers};
+use proto::event::Topic;
 
 use crate::{
-    Error,
-    event_log::{Consumer, EventLog, Received},
+    Error, Stores,
+    event_log::{EventLog, Lane},
+    ledger::{DeadLetters, Ledger},
 };
 
-const RETRY_MIN: Duration = Duration::from_millis(50);
-const RETRY_MAX: Duration = Duration::from_secs(5);
-/// How long after its fetch an event may be applied.
-const APPLY_WITHIN: Duration = Duration::from_secs(60);
-
-/// Why an event was not applied.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// It may pass: a store is down.
-    #[error("{0}")]
-    Passing(#[from] Error),
-    /// It never will: the event breaks a rule.
-    #[error("{0}")]
-    Final(String),
+/// A group of consumers: whichever pods run it divide the lanes of its topics among them.
+pub struct Group {
+    name: &'static str,
+    topics: &'static [Topic],
+    handlers: Handlers,
+    sinks: Option<Arc<dyn Sinks>>,
 }
 
-/// Applies events. Applying one twice, or late, must change nothing.
+/// What events are applied to, where that can go back in time: a copy that was behind took over, or an old one was restored.
 #[async_trait]
-pub trait Apply: Send + Sync {
-    /// Applies one event. What it writes must be refused after `not_after`: who was frozen until then has lost its place to
-    /// another member, and what is deleted meanwhile must not come back.
-    async fn apply(&self, event: &Envelope, not_after: Instant) -> Result<(), Failure>;
+pub trait Sinks: Send + Sync {
+    /// Notes how far a lane is applied. Answers up to where it is applied really, when that is less: from there on events
+    /// must be applied again. `None` as the position only asks.
+    async fn note(&self, lane: Lane, position: Option<i64>) -> Result<Option<i64>, Error>;
 }
 
-/// Why a member leaves what it was given.
-#[derive(Clone, Copy)]
-enum End {
-    /// Something was fetched too long ago: it must be fetched again, by whoever's it is then.
-    Stale,
-    /// The pod drains.
-    Draining,
+/// What consuming needs.
+#[derive(Clone)]
+pub struct Consumption {
+    pod: Pod,
+    log: Arc<dyn EventLog>,
+    letters: Arc<dyn DeadLetters>,
+    group: Arc<Group>,
 }
 
-/// What became of the events of a lane.
-#[derive(Default)]
-struct LaneDone<'a> {
-    /// The last one that was applied or never will be: all before it are done too.
-    last: Option<&'a Received>,
-    /// Those that never will be, each with the reason.
-    refused: Vec<(&'a Received, String)>,
-    /// Why the rest is not done, where there is a rest.
-    end: Option<End>,
-}
+impl Group {
+    /// A group that applies the events of these topics by these handlers.
+    #[must_use]
+    pub fn new(name: &'static str, topics: &'static [Topic], handlers: Handlers) -> Self {
+        Self { name, topics, handlers, sinks: None }
+    }
 
-/// What became of one event.
-enum Settled {
-    /// It was applied.
-    Applied,
-    /// It never will be.
-    Refused(String),
-    /// It is not done.
-    Ended(End),
-}
-
-/// Consumes topics as a member of a group until the pod drains.
-pub async fn run(
-    pod: &Pod,
-    log: &dyn EventLog,
-    group: &'static str,
-    topics: &[Topic],
-    apply: Arc<dyn Apply>,
-    stop: Stop,
-) -> Result<(), Error> {
-    loop {
-        let mut consumer = log.join(group, topics).await?;
-        match consume(pod, &mut *consumer, group, &*apply, &stop).await? {
-            End::Draining => return Ok(()),
-            End::Stale => warn!("{group} fetches again what it could not apply in time"),
-        }
+    /// The group, which applies its events to sinks that can go back in time.
+    #[must_use]
+    pub fn to(self, sinks: Arc<dyn Sinks>) -> Self {
+        Self { sinks: Some(sinks), ..self }
     }
 }
 
-/// Applies and commits batch after batch, until the pod drains or a batch gets too old.
-async fn consume(
-    pod: &Pod,
-    consumer: &mut dyn Consumer,
-    group: &'static str,
-    apply: &dyn Apply,
-    stop: &Stop,
-) -> Result<End, Error> {
-    loop {
-        let events = tokio::select! {
-            () = stop.cancelled() => return Ok(End::Draining),
-            events = consumer.next() => events?,
-        };
-        let not_after = Instant::now() + APPLY_WITHIN;
-        // The fault that the harness must notice: what is committed before it is done is lost when the process dies.
-        let commits_first = failpoint::is_on("consumer.commits_first");
-        if commits_first {
-            consumer.commit().await?;
-        }
-        let work = lanes(&events).into_iter().map(|lane| settle_lane(pod, group, apply, lane, not_after, stop));
-        let lanes = join_all(work).await;
-        for (event, cause) in lanes.iter().flat_map(|lane| &lane.refused) {
-            consumer.bury(event, cause).await?;
-        }
-        if let Some(end) = lanes.iter().find_map(|lane| lane.end) {
-            let done: Vec<_> = lanes.iter().filter_map(|lane| lane.last).collect();
-            consumer.commit_only(&done).await?;
-            return Ok(end);
-        }
-        failpoint::reach("consumer.before_commit").await;
-        if !commits_first {
-            consumer.commit().await?;
-        }
+impl Consumption {
+    /// By a group in a pod, of this log; dead letters go to this ledger.
+    #[must_use]
+    pub fn new(pod: &Pod, log: Arc<dyn EventLog>, ledger: &Ledger, group: Group) -> Self {
+        Self { pod: pod.clone(), log, letters: ledger.dead_letters.clone(), group: Arc::new(group) }
     }
-}
 
-/// A batch by its lanes. Order is kept within one; the lanes wait for nobody.
-fn lanes(events: &[Received]) -> Vec<Vec<&Received>> {
-    let mut lanes: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for event in events {
-        lanes.entry((event.record.topic, event.record.partition)).or_default().push(event);
+    /// By a group in a pod, on these stores.
+    #[must_use]
+    pub fn on(pod: &Pod, stores: &Stores, group: Group) -> Self {
+        Self::new(pod, stores.event_log.clone(), &stores.ledger, group)
     }
-    lanes.into_values().collect()
-}
 
-/// Applies the events of a lane, one after the other.
-async fn settle_lane<'a>(
-    pod: &Pod,
-    group: &'static str,
-    apply: &dyn Apply,
-    lane: Vec<&'a Received>,
-    not_after: Instant,
-    stop: &Stop,
-) -> LaneDone<'a> {
-    let mut done = LaneDone::default();
-    for event in lane {
-        failpoint::reach("consumer.before_apply").await;
-        let span =
-            info_span!(parent: pod.span(), "consume", otel.name = %format_args!("{group} {}", event.record.kind));
-        trace::adopt(&span, &event.record.traceparent);
-        match settle(apply, event, not_after, stop).instrument(span).await {
-            Settled::Applied => {}
-            Settled::Refused(cause) => done.refused.push((event, cause)),
-            Settled::Ended(end) => {
-                done.end = Some(end);
-                return done;
-            }
-        }
-        done.last = Some(event);
+    /// Consumes as a member of the group until the pod drains.
+    pub async fn run(&self, stop: Stop) -> Result<(), Error> {
+        let consumer = self.log.join(self.group.name, self.group.topics).await?;
+        Driver::new(self, consumer, stop).run().await
     }
-    done
-}
-
-/// Applies an event, trying again for as long as it may pass.
-async fn settle(apply: &dyn Apply, event: &Received, not_after: Instant, stop: &Stop) -> Settled {
-    let mut wait = RETRY_MIN;
-    while Instant::now() < not_after {
-        let failure = match Envelope::decode(event.record.payload.clone()) {
-            Ok(envelope) => match apply.apply(&envelope, not_after).await {
-                Ok(()) => return Settled::Applied,
-                Err(failure) => failure,
-            },
-            Err(cause) => Failure::Final(format!("it cannot be decoded: {cause}")),
-        };
-        let kind = &event.record.kind;
-        match failure {
-            Failure::Final(cause) => {
-                error!(position = event.position, "a {kind} event is put aside: {cause}");
-                return Settled::Refused(cause);
-            }
-            Failure::Passing(cause) => {
-                warn!(position = event.position, "a {kind} event waits {wait:?} for another try: {cause}");
-                tokio::select! {
-                    () = stop.cancelled() => return Settled::Ended(End::Draining),
-                    () = tokio::time::sleep(wait) => wait = (wait * 2).min(RETRY_MAX),
-                }
-            }
-        }
-    }
-    Settled::Ended(End::Stale)
 }

@@ -3,7 +3,7 @@
 mod kafka;
 mod sqlite;
 
-use std::time::Duration;
+use std::{collections::HashMap, fmt, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ pub(crate) use kafka::{KafkaLog, migrate as migrate_kafka};
 use proto::event::Topic;
 pub(crate) use sqlite::SqliteLog;
 
-use crate::{Error, Shard};
+use crate::{Error, Shard, ledger::dead_letters::NewLetter};
 
 /// How long an append may take until it fails.
 pub const APPEND_MAX: Duration = Duration::from_secs(5);
@@ -35,6 +35,24 @@ pub struct Record {
     pub epoch: i64,
 }
 
+/// A partition of a topic. Order is kept within it, and it waits for no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane {
+    /// Of which topic.
+    pub topic: Topic,
+    /// Which of its partitions.
+    pub shard: Shard,
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.topic.name(), self.shard)
+    }
+}
+
+/// Which of the times that a member held a lane: it rises, so that what was received in one is not taken for another's.
+pub type Turn = u64;
+
 /// An event as a consumer gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
@@ -42,17 +60,16 @@ pub struct Received {
     pub record: Record,
     /// Its place in its partition: it rises.
     pub position: i64,
+    /// When the log took it, in milliseconds since 1970.
+    pub logged_at_ms: i64,
 }
 
-/// An event that was put aside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Buried {
-    /// The event, with its place in the partition that it came from.
-    pub event: Received,
-    /// Whose consumer could not apply it.
-    pub group: String,
-    /// Why.
-    pub error: String,
+impl Received {
+    /// The partition that it came by.
+    #[must_use]
+    pub const fn lane(&self) -> Lane {
+        Lane { topic: self.record.topic, shard: self.record.partition }
+    }
 }
 
 /// Where events are written and read.
@@ -64,24 +81,39 @@ pub trait EventLog: Send + Sync {
     /// Joins a group of consumers that divide the partitions among them. Dropping the consumer leaves the group.
     async fn join(&self, group: &'static str, topics: &[Topic]) -> Result<Box<dyn Consumer>, Error>;
 
-    /// What was put aside of a topic, the oldest first.
-    async fn buried(&self, topic: Topic, limit: u32) -> Result<Vec<Buried>, Error>;
+    /// Copies a dead letter to where other tools look for such: the topic beside its own, with where it came from and why in
+    /// its headers. The ledger keeps the letter itself; a log that no other tool reads does nothing.
+    async fn bury(&self, letter: &NewLetter<'_>) -> Result<(), Error>;
 }
 
 /// A member of a group.
 #[async_trait]
 pub trait Consumer: Send {
-    /// The next events of the partitions that are this member's, in order a partition. Waits until there are some.
+    /// The next events of the lanes that are this member's and not paused, in order a lane. Waits until there are some;
+    /// whoever stops waiting loses none. Lanes come and go only in here, and a member that does not come back here for long
+    /// is given up for dead.
     async fn next(&mut self) -> Result<Vec<Received>, Error>;
 
-    /// Says that all that `next` gave is done: the group will not be given it again. What is not said in time, because the
-    /// process died or another member took over, is given again.
+    /// The lanes that are this member's, each with the turn in which it holds it.
+    fn lanes(&self) -> HashMap<Lane, Turn>;
+
+    /// The turn in which a lane is held; `None` when it is not.
+    fn turn(&self, lane: Lane) -> Option<Turn>;
+
+    /// Gives no more events of a lane until it is resumed. The member keeps the lane.
+    fn pause(&mut self, lane: Lane) -> Result<(), Error>;
+
+    /// Gives a lane's events again.
+    fn resume(&mut self, lane: Lane) -> Result<(), Error>;
+
+    /// Gives a lane's events again from this position on. If they are there no longer, from the oldest on.
+    async fn rewind(&mut self, lane: Lane, position: i64) -> Result<(), Error>;
+
+    /// Notes that a lane's events are done up to this position, and in this turn. It counts from the next commit on, or from
+    /// when the lane goes to another member.
+    fn done(&mut self, lane: Lane, turn: Turn, position: i64);
+
+    /// Commits what is done: the group will not be given it again. What is not committed in time, because the process died
+    /// or another member took over, is given again.
     async fn commit(&mut self) -> Result<(), Error>;
-
-    /// Says that of what `next` gave only this much is done, a last event a lane, before the member leaves: the rest is
-    /// given again.
-    async fn commit_only(&mut self, last_done: &[&Received]) -> Result<(), Error>;
-
-    /// Puts an event that can never be applied aside, whole, with the reason.
-    async fn bury(&mut self, event: &Received, error: &str) -> Result<(), Error>;
 }

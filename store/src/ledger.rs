@@ -1,6 +1,7 @@
 //! The ledger: the truth, in SQL. A method that changes something is one transaction, and takes the event that is written
 //! with it, so that nobody can forget it.
 
+pub mod dead_letters;
 mod migrations;
 mod postgres;
 mod sqlite;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use chassis::id::Grant;
+pub use dead_letters::DeadLetters;
 pub(crate) use postgres::{Postgres, migrate as migrate_postgres};
 use proto::{EventId, PostId, UserId, event::Topic, freshet::event::v1::envelope::Payload};
 pub use sqlite::Sqlite;
@@ -33,6 +35,8 @@ pub struct Ledger {
     pub posts: Arc<dyn Posts>,
     /// Committed events.
     pub outbox: Arc<dyn Outbox>,
+    /// Events that could not be published or applied.
+    pub dead_letters: Arc<dyn DeadLetters>,
     /// Who publishes which shard.
     pub shard_leases: Arc<dyn ShardLeases>,
     /// Who mints ids under which number.
@@ -57,13 +61,14 @@ impl Ledger {
 
     fn of<L>(ledger: Arc<L>) -> Self
     where
-        L: Accounts + Graph + Posts + Outbox + ShardLeases + WriterNumbers + PostsByAuthor + 'static,
+        L: Accounts + Graph + Posts + Outbox + DeadLetters + ShardLeases + WriterNumbers + PostsByAuthor + 'static,
     {
         Self {
             accounts: ledger.clone(),
             graph: ledger.clone(),
             posts: ledger.clone(),
             outbox: ledger.clone(),
+            dead_letters: ledger.clone(),
             shard_leases: ledger.clone(),
             writer_numbers: ledger.clone(),
             as_archive: Archive { posts_by_author: ledger },

@@ -239,8 +239,8 @@ pub struct Told {
 /// What edge pods are told, each on its own capped stream: a dropped connection loses nothing.
 #[async_trait]
 pub trait PodStreams: Send + Sync {
-    /// Tells a pod.
-    async fn send(&self, pod: &str, delivery: Bytes) -> Result<(), Error>;
+    /// Tells a pod, in this order.
+    async fn send(&self, pod: &str, deliveries: &[Bytes]) -> Result<(), Error>;
 
     /// What a pod was told after a position; a new pod begins at the default one. Waits until there is something.
     async fn receive(&self, pod: &str, after: PodPosition) -> Result<Told, Error>;

@@ -23,10 +23,11 @@ use rdkafka::{
 pub(crate) use topics::migrate;
 use tracing::{debug, warn};
 
-use super::{Buried, Consumer, EventLog, Record};
+use super::{Consumer, EventLog, Record};
 use crate::{
     Error, OpenError,
     config::{Config, Namespace},
+    ledger::dead_letters::NewLetter,
     open::Parts,
 };
 
@@ -69,13 +70,12 @@ impl EventLog for KafkaLog {
 
     async fn join(&self, group: &'static str, topics: &[Topic]) -> Result<Box<dyn Consumer>, Error> {
         let client = client(&self.brokers, self.pod.name());
-        let member = Member::join(client, &self.namespace, group, topics, self.producer.clone(), self.pod.clone())?;
+        let member = Member::join(client, &self.namespace, group, topics, self.pod.clone())?;
         Ok(Box::new(member))
     }
 
-    async fn buried(&self, topic: Topic, limit: u32) -> Result<Vec<Buried>, Error> {
-        let client = client(&self.brokers, self.pod.name());
-        dead_letters::read(client, &self.namespace, topic, limit).await
+    async fn bury(&self, letter: &NewLetter<'_>) -> Result<(), Error> {
+        self.producer.bury(letter).await
     }
 }
 

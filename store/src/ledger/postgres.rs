@@ -12,6 +12,8 @@ mod wakeups;
 mod accounts;
 #[path = "sql/archive.rs"]
 mod archive;
+#[path = "sql/dead_letters.rs"]
+mod dead_letters;
 #[path = "sql/event.rs"]
 mod event;
 #[path = "sql/graph.rs"]
@@ -20,6 +22,8 @@ mod graph;
 mod install;
 #[path = "sql/leases.rs"]
 mod leases;
+#[path = "sql/letter_orders.rs"]
+mod letter_orders;
 #[path = "sql/outbox.rs"]
 mod outbox;
 #[path = "sql/posts.rs"]
@@ -93,14 +97,12 @@ impl Postgres {
         timed(transaction).await
     }
 
-    /// A change that is alone on the writer numbers. The clock is read after the lock is had: every renewal is older then,
-    /// and one that is not was made before the clock went back.
-    async fn begin_alone_on_writers(&self) -> Result<Change, Error> {
+    /// A change that is alone on a table. The clock is read after the lock is had: every change of others is older then, and
+    /// one that is not was made before the clock went back.
+    async fn begin_alone_on(&self, table: &'static str) -> Result<Change, Error> {
         let mut transaction = self.pool.begin().await.map_err(failed)?;
-        sqlx::query("LOCK TABLE writer_leases IN SHARE ROW EXCLUSIVE MODE")
-            .execute(&mut *transaction)
-            .await
-            .map_err(failed)?;
+        let lock = sqlx::AssertSqlSafe(format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"));
+        sqlx::query(lock).execute(&mut *transaction).await.map_err(failed)?;
         timed(transaction).await
     }
 

@@ -6,6 +6,8 @@
 mod accounts;
 #[path = "sql/archive.rs"]
 mod archive;
+#[path = "sql/dead_letters.rs"]
+mod dead_letters;
 #[path = "sql/event.rs"]
 mod event;
 #[path = "sql/graph.rs"]
@@ -14,6 +16,8 @@ mod graph;
 mod install;
 #[path = "sql/leases.rs"]
 mod leases;
+#[path = "sql/letter_orders.rs"]
+mod letter_orders;
 #[path = "sql/outbox.rs"]
 mod outbox;
 #[path = "sql/posts.rs"]
@@ -124,8 +128,8 @@ impl Sqlite {
         Ok(())
     }
 
-    /// A change that is alone on the writer numbers: every change is.
-    async fn begin_alone_on_writers(&self) -> Result<Change, Error> {
+    /// A change that is alone on a table: every change is.
+    async fn begin_alone_on(&self, _table: &'static str) -> Result<Change, Error> {
         self.begin().await
     }
 

@@ -1,5 +1,5 @@
-//! A member of a consumer group. Rebalances are served only inside `next`, so between `next` and `commit` a partition can be
-//! lost in one way only: the brokers gave this member up for dead. Then they refuse its commits too.
+//! A member of a consumer group. Rebalances are served only inside `next`, so between `next` and `commit` a lane can be lost
+//! in one way only: the brokers gave this member up for dead. Then they refuse its commits too.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -16,17 +16,11 @@ use rdkafka::{
 use tokio::{runtime::Handle, time::Instant};
 use tracing::warn;
 
-use super::{
-    STORE,
-    assignment::{Assignment, Lane, Turn},
-    failed,
-    producer::Producer,
-    record::record,
-};
+use super::{REQUEST_MAX, STORE, assignment::Assignment, failed, record::record};
 use crate::{
     Error,
     config::Namespace,
-    event_log::{Consumer, Received},
+    event_log::{Consumer, Lane, Received, Turn},
 };
 
 const BATCH: usize = 256;
@@ -51,10 +45,7 @@ pub(super) struct Member {
     client: Option<Arc<StreamConsumer<Assignment>>>,
     namespace: Namespace,
     group: &'static str,
-    producer: Arc<Producer>,
     pod: Pod,
-    /// What was given and is not committed: up to where, and under which turn it was received.
-    given: HashMap<Lane, (Turn, i64)>,
     trouble: Trouble,
 }
 
@@ -65,7 +56,6 @@ impl Member {
         namespace: &Namespace,
         group: &'static str,
         topics: &[Topic],
-        producer: Arc<Producer>,
         pod: Pod,
     ) -> Result<Self, Error> {
         config
@@ -87,9 +77,7 @@ impl Member {
             client: Some(Arc::new(client)),
             namespace: namespace.clone(),
             group,
-            producer,
             pod,
-            given: HashMap::new(),
             trouble: Trouble::default(),
         })
     }
@@ -98,20 +86,12 @@ impl Member {
         self.client.clone().ok_or_else(|| Error::Unavailable { store: STORE, cause: "it is closed".into() })
     }
 
-    /// Drops what was received under a turn that is over: it is given again from the committed position, to whoever has
-    /// the partition now.
-    fn forget_lost(&mut self, assignment: &Assignment) {
-        self.given.retain(|lane, (turn, _)| assignment.turn(*lane) == Some(*turn));
-    }
-
-    /// The positions to commit: the first that is not done.
-    fn positions(&self) -> Result<TopicPartitionList, KafkaError> {
-        let mut list = TopicPartitionList::with_capacity(self.given.len());
-        for ((topic, shard), (_, position)) in &self.given {
-            let name = self.namespace.topic(topic.name());
-            list.add_partition_offset(&name, i32::from(shard.0), Offset::Offset(position + 1))?;
-        }
-        Ok(list)
+    /// A list of one lane, as the client takes it.
+    fn list(&self, lane: Lane, offset: Offset) -> Result<TopicPartitionList, Error> {
+        let mut list = TopicPartitionList::with_capacity(1);
+        let name = self.namespace.topic(lane.topic.name());
+        let added = list.add_partition_offset(&name, i32::from(lane.shard.0), offset);
+        added.map(|()| list).map_err(|cause| failed(&cause))
     }
 }
 
@@ -138,47 +118,68 @@ impl Consumer for Member {
                 continue;
             }
             // A rebalance may have come between two of them.
-            taken.retain(|(turn, event)| assignment.turn(lane(event)) == Some(*turn));
-            self.forget_lost(assignment);
+            taken.retain(|(turn, event)| assignment.turn(event.lane()) == Some(*turn));
             if !taken.is_empty() {
-                break;
+                return Ok(taken.into_iter().map(|(_, event)| event).collect());
             }
         }
-        self.given.extend(taken.iter().map(|(turn, event)| (lane(event), (*turn, event.position))));
-        Ok(taken.into_iter().map(|(_, event)| event).collect())
+    }
+
+    fn lanes(&self) -> HashMap<Lane, Turn> {
+        self.client.as_ref().map(|client| client.context().lanes()).unwrap_or_default()
+    }
+
+    fn turn(&self, lane: Lane) -> Option<Turn> {
+        self.client.as_ref()?.context().turn(lane)
+    }
+
+    fn pause(&mut self, lane: Lane) -> Result<(), Error> {
+        self.client()?.pause(&self.list(lane, Offset::Invalid)?).map_err(|cause| failed(&cause))
+    }
+
+    fn resume(&mut self, lane: Lane) -> Result<(), Error> {
+        self.client()?.resume(&self.list(lane, Offset::Invalid)?).map_err(|cause| failed(&cause))
+    }
+
+    async fn rewind(&mut self, lane: Lane, position: i64) -> Result<(), Error> {
+        let (client, list) = (self.client()?, self.list(lane, Offset::Offset(position))?);
+        // The client's call blocks until what it has fetched is thrown away.
+        let sought = tokio::task::spawn_blocking(move || client.seek_partitions(list, REQUEST_MAX)).await;
+        let sought = sought.map_err(|cause| Error::Fault { store: STORE, cause: cause.to_string() })?;
+        let sought = sought.map_err(|cause| failed(&cause))?;
+        sought.elements().iter().try_for_each(|one| one.error()).map_err(|cause| failed(&cause))
+    }
+
+    fn done(&mut self, lane: Lane, turn: Turn, position: i64) {
+        if let Some(client) = &self.client {
+            client.context().done(lane, turn, position);
+        }
     }
 
     async fn commit(&mut self) -> Result<(), Error> {
         let client = self.client()?;
-        self.forget_lost(client.context());
+        let assignment = client.context();
         let deadline = Instant::now() + REBALANCE_MAX;
-        while !self.given.is_empty() {
-            let positions = self.positions().map_err(|cause| failed(&cause))?;
+        loop {
+            let positions = assignment.uncommitted();
+            if positions.is_empty() {
+                return Ok(());
+            }
+            let offsets = assignment.offsets(&positions).map_err(|cause| failed(&cause))?;
             let committing = client.clone();
             // The client's call blocks until the brokers answer.
-            let outcome = tokio::task::spawn_blocking(move || commit(&committing, &positions)).await;
+            let outcome = tokio::task::spawn_blocking(move || commit(&committing, &offsets)).await;
             match outcome.map_err(|cause| Error::Fault { store: STORE, cause: cause.to_string() })? {
-                Outcome::Done | Outcome::Lost => self.given.clear(),
+                Outcome::Done | Outcome::Lost => {
+                    assignment.committed(&positions);
+                    return Ok(());
+                }
                 // The positions stay, and go with the next commit: nothing is lost, and repeats are allowed.
                 Outcome::Rebalancing if Instant::now() >= deadline => return Ok(()),
                 Outcome::Rebalancing => tokio::time::sleep(REBALANCE_PAUSE).await,
                 Outcome::Failed(cause) => return Err(failed(&cause)),
             }
         }
-        Ok(())
-    }
-
-    async fn commit_only(&mut self, last_done: &[&Received]) -> Result<(), Error> {
-        self.given.retain(|given, (_, position)| {
-            let last = last_done.iter().find(|event| lane(event) == *given);
-            *position = last.map_or(*position, |event| event.position);
-            last.is_some()
-        });
-        self.commit().await
-    }
-
-    async fn bury(&mut self, event: &Received, error: &str) -> Result<(), Error> {
-        self.producer.bury(event, self.group, error).await
     }
 }
 
@@ -219,15 +220,13 @@ fn commit(client: &StreamConsumer<Assignment>, positions: &TopicPartitionList) -
     }
 }
 
-fn lane(event: &Received) -> Lane {
-    (event.record.topic, event.record.partition)
-}
-
 /// The event of a message, with the turn under which its partition is held.
 fn received(assignment: &Assignment, message: &BorrowedMessage<'_>) -> Option<(Turn, Received)> {
-    let (topic, partition) = assignment.lane(message.topic(), message.partition())?;
-    let turn = assignment.turn((topic, partition))?;
-    Some((turn, Received { record: record(message, topic, partition), position: message.offset() }))
+    let lane = assignment.lane(message.topic(), message.partition())?;
+    let turn = assignment.turn(lane)?;
+    let logged_at_ms = message.timestamp().to_millis().unwrap_or_default();
+    let record = record(message, lane.topic, lane.shard);
+    Some((turn, Received { record, position: message.offset(), logged_at_ms }))
 }
 
 /// What troubles a member, so that it is told once and not at every poll.

@@ -18,7 +18,8 @@ use super::{STORE, Told, dead_letters, failed, record::headers};
 use crate::{
     Error,
     config::Namespace,
-    event_log::{APPEND_MAX, Received, Record},
+    event_log::{APPEND_MAX, Record},
+    ledger::dead_letters::NewLetter,
 };
 
 /// How long a record may take until it is acknowledged.
@@ -90,11 +91,10 @@ impl Producer {
         self.send(letters.collect()).await
     }
 
-    /// Puts an event aside, with where it came from and why.
-    pub(super) async fn bury(&self, event: &Received, group: &str, error: &str) -> Result<(), Error> {
-        let record = &event.record;
-        let origin = self.namespace.topic(record.topic.name());
-        let headers = dead_letters::origin(event, &origin, group, error);
+    /// Copies a dead letter to its topic.
+    pub(super) async fn bury(&self, letter: &NewLetter<'_>) -> Result<(), Error> {
+        let record = &letter.event.record;
+        let headers = dead_letters::origin(letter, &self.namespace.topic(record.topic.name()));
         let topic = dead_letters::name(&self.namespace, record.topic);
         self.send(vec![Letter { topic: &topic, partition: dead_letters::PARTITION, headers, record }]).await
     }

@@ -47,7 +47,7 @@ impl WriterNumbers for SqlLedger {
 
 impl SqlLedger {
     async fn try_claim_writer(&self, owner: &str, terms: WriterTerms) -> Result<WriterLease, Error> {
-        let mut change = self.begin_alone_on_writers().await?;
+        let mut change = self.begin_alone_on("writer_leases").await?;
         let (writer, floor_unix_ms) = free_number(&mut change).await?;
         let floor_unix_ms = floor_unix_ms.max(floor_after_a_clock_step(&mut change).await?);
         let ceiling_unix_ms = change.now_us.div_euclid(1000).max(floor_unix_ms) + millis(terms.window);

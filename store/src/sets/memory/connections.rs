@@ -86,14 +86,16 @@ impl Connections for Memory {
 
 #[async_trait]
 impl PodStreams for Memory {
-    async fn send(&self, pod: &str, delivery: Bytes) -> Result<(), Error> {
+    async fn send(&self, pod: &str, deliveries: &[Bytes]) -> Result<(), Error> {
         {
             let mut state = self.state();
             let stream = state.pods.entry(pod.to_owned()).or_default();
-            stream.last += 1;
-            stream.messages.push_back(delivery);
-            if stream.messages.len() > POD_STREAM_MESSAGES_MAX {
-                stream.messages.pop_front();
+            for delivery in deliveries {
+                stream.last += 1;
+                stream.messages.push_back(delivery.clone());
+                if stream.messages.len() > POD_STREAM_MESSAGES_MAX {
+                    stream.messages.pop_front();
+                }
             }
         }
         self.told.notify_waiters();

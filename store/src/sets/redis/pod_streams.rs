@@ -28,6 +28,8 @@ const WAIT_MS: u64 = 5_000;
 /// How long a stream outlives its pod, which keeps it alive by reading.
 const STREAM_MS: u64 = 10 * 60 * 1000;
 const READ_MESSAGES_MAX: usize = 1000;
+/// Messages a script call: Redis does nothing else meanwhile.
+const SEND_MESSAGES_MAX: usize = 100;
 const SPARE_LINKS_MAX: usize = 8;
 const _: () = assert!(WAIT_MS * 10 < STREAM_MS);
 
@@ -70,9 +72,16 @@ type Messages = Vec<(String, Vec<Value>)>;
 
 #[async_trait]
 impl PodStreams for Redis {
-    async fn send(&self, pod: &str, delivery: Bytes) -> Result<(), Error> {
-        let call = Call::default().key(self.keys.pod(pod)).key(self.keys.pod_sent(pod)).arg(&delivery[..]);
-        self.scripts.send.call(&self.link, &call.arg(POD_STREAM_MESSAGES_MAX).arg(STREAM_MS)).await
+    async fn send(&self, pod: &str, deliveries: &[Bytes]) -> Result<(), Error> {
+        for some in deliveries.chunks(SEND_MESSAGES_MAX) {
+            let call = Call::default().key(self.keys.pod(pod)).key(self.keys.pod_sent(pod));
+            let mut call = call.arg(POD_STREAM_MESSAGES_MAX).arg(STREAM_MS);
+            for delivery in some {
+                call.add_arg(&delivery[..]);
+            }
+            self.scripts.send.call::<()>(&self.link, &call).await?;
+        }
+        Ok(())
     }
 
     async fn receive(&self, pod: &str, after: PodPosition) -> Result<Told, Error> {

@@ -9,7 +9,7 @@ use futures_util::{FutureExt as _, future::select_all};
 use proto::event::Topic;
 use store::{
     Config, Error, Shard,
-    event_log::{Buried, Consumer, EventLog, Received, Record},
+    event_log::{Consumer, EventLog, Lane, Received, Record},
     ledger::Ledger,
     migrate::Mode,
 };
@@ -50,7 +50,8 @@ store_contract!(open: [
     members_divide_the_partitions_and_take_over_from_one_who_leaves,
     each_group_gets_everything,
     a_late_commit_takes_nothing_back,
-    a_buried_event_is_kept_aside_and_the_rest_flows,
+    a_paused_lane_gives_nothing_until_it_is_resumed_and_the_others_flow,
+    a_lane_that_is_rewound_gives_its_events_again_and_begins_there_after_a_restart,
     a_large_batch_arrives_whole,
     a_pod_that_drains_has_left_its_groups,
 });
@@ -90,6 +91,16 @@ async fn read(member: &mut dyn Consumer, count: usize) -> BTreeMap<Place, Receiv
     .await
 }
 
+/// Says that these events are done, and commits that.
+async fn finish<'a>(member: &mut dyn Consumer, events: impl IntoIterator<Item = &'a Received>) {
+    for event in events {
+        if let Some(turn) = member.turn(event.lane()) {
+            member.done(event.lane(), turn, event.position);
+        }
+    }
+    member.commit().await.unwrap();
+}
+
 fn keys(events: &BTreeMap<Place, Received>) -> BTreeSet<&str> {
     events.values().map(|event| event.record.key.as_str()).collect()
 }
@@ -112,7 +123,7 @@ async fn of_a_batch_that_is_left_only_what_is_done_is_committed(Opened { log, ..
         events.values().find(wanted).expect("an event")
     };
     // All of lane 0, half of lane 1, nothing of lane 2.
-    member.commit_only(&[of(0, "5"), of(1, "2")]).await.unwrap();
+    finish(&mut *member, [of(0, "5"), of(1, "2")]).await;
     drop(member);
 
     let mut next = log.join(GROUP, &[Topic::Posts]).await.unwrap();
@@ -163,8 +174,8 @@ async fn what_is_not_committed_is_given_again(Opened { log, .. }: Opened) {
 async fn what_is_committed_is_not_given_again(Opened { log, .. }: Opened) {
     log.append(round("first")).await.unwrap();
     let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
-    read(&mut *member, usize::from(SHARDS)).await;
-    member.commit().await.unwrap();
+    let given = read(&mut *member, usize::from(SHARDS)).await;
+    finish(&mut *member, given.values()).await;
     // With nothing new, it changes nothing.
     member.commit().await.unwrap();
     drop(member);
@@ -180,8 +191,9 @@ impl Members {
     async fn next(&mut self) -> (usize, Vec<Received>) {
         let (events, member, _) =
             within("events of any member", select_all(self.0.iter_mut().map(|member| member.next()))).await;
-        self.0[member].commit().await.unwrap();
-        (member, events.unwrap())
+        let events = events.unwrap();
+        finish(&mut *self.0[member], &events).await;
+        (member, events)
     }
 }
 
@@ -218,7 +230,7 @@ async fn each_group_gets_everything(Opened { log, .. }: Opened) {
     let mut early = log.join("early", &[Topic::Posts]).await.unwrap();
     log.append(round("first")).await.unwrap();
     let given = read(&mut *early, usize::from(SHARDS)).await;
-    early.commit().await.unwrap();
+    finish(&mut *early, given.values()).await;
     let mut late = log.join("late", &[Topic::Posts]).await.unwrap();
     assert_eq!(read(&mut *late, usize::from(SHARDS)).await, given);
 }
@@ -248,7 +260,11 @@ async fn a_late_commit_takes_nothing_back(Opened { log, .. }: Opened) {
     while !of_quick.values().any(|event| event.record.key == "further") {
         of_quick.extend(read(&mut *quick, 1).await);
     }
-    quick.commit().await.unwrap();
+    finish(&mut *quick, of_quick.values()).await;
+    // It was received in a turn that is over, whatever is the slow one's now.
+    for event in of_slow.values().filter(|event| event.record.partition == moved.1) {
+        slow.done(event.lane(), 1, event.position);
+    }
     slow.commit().await.unwrap();
     drop((slow, quick));
     let mut after = log.join(GROUP, &[Topic::Posts]).await.unwrap();
@@ -262,20 +278,47 @@ async fn a_late_commit_takes_nothing_back(Opened { log, .. }: Opened) {
     assert_eq!(again, Vec::<&Place>::new(), "committed events of partition {} are given again", moved.1);
 }
 
-async fn a_buried_event_is_kept_aside_and_the_rest_flows(Opened { log, .. }: Opened) {
-    log.append(["good", "bad", "fine"].map(|key| record(Topic::Posts, 1, key)).to_vec()).await.unwrap();
-    assert_eq!(log.buried(Topic::Posts, 10).await.unwrap(), []);
+async fn a_paused_lane_gives_nothing_until_it_is_resumed_and_the_others_flow(Opened { log, .. }: Opened) {
+    log.append(round("first")).await.unwrap();
     let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
-    let events = read(&mut *member, 3).await;
-    let bad = events.values().find(|event| event.record.key == "bad").expect("the bad one");
-    member.bury(bad, "it breaks a rule").await.unwrap();
+    let first = read(&mut *member, usize::from(SHARDS)).await;
+    let paused = Lane { topic: Topic::Posts, shard: Shard(2) };
+    member.pause(paused).unwrap();
+    log.append(round("second")).await.unwrap();
+    let second = read(&mut *member, usize::from(SHARDS) - 1).await;
+    assert!(second.values().all(|event| event.lane() != paused), "{second:?}");
+    assert!(member.turn(paused).is_some(), "it stays the member's");
+    member.resume(paused).unwrap();
+    let rest = read(&mut *member, 1).await;
+    assert_eq!(
+        rest.values().map(|event| (event.lane(), event.record.key.as_str())).collect::<Vec<_>>(),
+        [(paused, "second")]
+    );
+    finish(&mut *member, first.values().chain(second.values()).chain(rest.values())).await;
+    drop(member);
+    log.append(round("third")).await.unwrap();
+    group_continues_with(&*log, "third").await;
+}
+
+async fn a_lane_that_is_rewound_gives_its_events_again_and_begins_there_after_a_restart(Opened { log, .. }: Opened) {
+    let numbered = |partition| (0..6).map(move |number| record(Topic::Posts, partition, &number.to_string()));
+    log.append(numbered(0).chain(numbered(1)).collect()).await.unwrap();
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let events = read(&mut *member, 12).await;
+    finish(&mut *member, events.values()).await;
+    let third = events.values().find(|event| event.record.partition == Shard(1) && event.record.key == "3").unwrap();
+    let turn = member.turn(third.lane()).unwrap();
+
+    member.rewind(third.lane(), third.position).await.unwrap();
+    let again = read(&mut *member, 3).await;
+    let told: Vec<_> = again.values().map(|event| (event.record.partition.0, event.record.key.as_str())).collect();
+    assert_eq!(told, [(1, "3"), (1, "4"), (1, "5")]);
+    member.done(third.lane(), turn, third.position - 1);
     member.commit().await.unwrap();
-    log.append(vec![record(Topic::Posts, 1, "next")]).await.unwrap();
-    assert_eq!(keys(&read(&mut *member, 1).await), BTreeSet::from(["next"]));
-    let error = "it breaks a rule".to_owned();
-    let buried = Buried { event: bad.clone(), group: GROUP.to_owned(), error };
-    assert_eq!(log.buried(Topic::Posts, 10).await.unwrap(), [buried]);
-    assert_eq!(log.buried(Topic::Graph, 10).await.unwrap(), []);
+    drop(member);
+
+    let mut next = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    assert_eq!(read(&mut *next, 3).await, again);
 }
 
 async fn a_large_batch_arrives_whole(Opened { log, .. }: Opened) {
@@ -284,7 +327,7 @@ async fn a_large_batch_arrives_whole(Opened { log, .. }: Opened) {
     let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
     let received = read(&mut *member, 2000).await;
     assert_eq!(keys(&received).len(), 2000);
-    member.commit().await.unwrap();
+    finish(&mut *member, received.values()).await;
 }
 
 async fn a_pod_that_drains_has_left_its_groups(Opened { log, config, ledger, _data }: Opened) {

@@ -29,8 +29,8 @@ async fn messages_come_in_order_and_numbered(sets: Sets) {
     let mut after = PodPosition::default();
     for round in 0..3 {
         for number in 0..5 {
-            sets.pod_streams.send("here", message(round * 5 + number)).await.unwrap();
-            sets.pod_streams.send("there", message(0)).await.unwrap();
+            sets.pod_streams.send("here", &[message(round * 5 + number)]).await.unwrap();
+            sets.pod_streams.send("there", &[message(0)]).await.unwrap();
         }
         let told = receive(&sets, "here", after).await;
         assert_eq!(told.deliveries, (0..5).map(|number| message(round * 5 + number)).collect::<Vec<_>>());
@@ -48,7 +48,7 @@ async fn a_pod_that_waits_is_woken(sets: Sets) {
         let send = async {
             // While it waits, other calls go on.
             assert!(sets.recents.newest(super::user(1), 1).await.unwrap().is_empty());
-            sets.pod_streams.send("here", message(number)).await.unwrap();
+            sets.pod_streams.send("here", &[message(number)]).await.unwrap();
         };
         let (told, ()) = join(receive(&sets, "here", after), send).await;
         assert_eq!((told.deliveries, told.missed), (vec![message(number)], false));
@@ -61,16 +61,17 @@ async fn a_wait_that_was_given_up_costs_nothing(sets: Sets) {
         let waited = tokio::time::timeout(Duration::from_millis(20), receive(&sets, "here", PodPosition::default()));
         assert!(waited.await.is_err(), "there is nothing to hear");
     }
-    sets.pod_streams.send("here", message(1)).await.unwrap();
+    sets.pod_streams.send("here", &[message(1)]).await.unwrap();
     let told = receive(&sets, "here", PodPosition::default()).await;
     assert_eq!((told.deliveries, told.missed), (vec![message(1)], false));
 }
 
 async fn a_pod_that_falls_behind_the_cap_is_told(sets: Sets) {
     const SENT: usize = POD_STREAM_MESSAGES_MAX + 500;
-    sets.pod_streams.send("here", message(0)).await.unwrap();
+    sets.pod_streams.send("here", &[message(0)]).await.unwrap();
     let behind = receive(&sets, "here", PodPosition::default()).await.position;
-    let sent = stream::iter(1..SENT).map(|number| sets.pod_streams.send("here", message(number)));
+    let sends: Vec<_> = (1..SENT).map(|number| [message(number)]).collect();
+    let sent = stream::iter(&sends).map(|messages| sets.pod_streams.send("here", messages));
     sent.buffer_unordered(100).for_each(|sent| async { sent.unwrap() }).await;
     for begin in [behind, PodPosition::default()] {
         let (mut after, mut missed, mut count) = (begin, Vec::new(), 0);

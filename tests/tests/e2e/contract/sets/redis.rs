@@ -119,16 +119,16 @@ async fn scripts_are_known_again_after_the_server_forgot_them(served: Served) {
 async fn a_lost_stream_is_told_as_missed(served: Served) {
     let streams = &served.sets.pod_streams;
     for _ in 0..3 {
-        streams.send("here", Bytes::from_static(b"before")).await.unwrap();
+        streams.send("here", &[Bytes::from_static(b"before")]).await.unwrap();
     }
     let before = streams.receive("here", PodPosition::default()).await.unwrap().position;
     served.lose("pod:").await;
     for _ in 0..4 {
-        streams.send("here", Bytes::from_static(b"after")).await.unwrap();
+        streams.send("here", &[Bytes::from_static(b"after")]).await.unwrap();
     }
     let told = streams.receive("here", before).await.unwrap();
     assert_eq!((told.deliveries.len(), told.missed, told.position.number), (4, true, 4));
-    streams.send("here", Bytes::from_static(b"later")).await.unwrap();
+    streams.send("here", &[Bytes::from_static(b"later")]).await.unwrap();
     let told = streams.receive("here", told.position).await.unwrap();
     assert_eq!((told.deliveries.len(), told.missed, told.position.number), (1, false, 5));
 }

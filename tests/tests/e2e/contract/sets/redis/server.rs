@@ -57,8 +57,8 @@ async fn the_sets_come_back_after_the_server_was_restarted() {
     let mut server = start(port, folder.path());
     let sets = wait::until("redis-server", async || open(&format!("redis://127.0.0.1:{port}"), "").await.ok()).await;
     build(&sets, user(1), &[entry(1, 0)], Coverage::TO_THE_BEGINNING).await;
-    sets.pod_streams.send("here", Bytes::from_static(b"before")).await.unwrap();
-    sets.pod_streams.send("here", Bytes::from_static(b"before")).await.unwrap();
+    sets.pod_streams.send("here", &[Bytes::from_static(b"before")]).await.unwrap();
+    sets.pod_streams.send("here", &[Bytes::from_static(b"before")]).await.unwrap();
     let heard = sets.pod_streams.receive("here", PodPosition::default()).await.unwrap().position;
 
     let waiting = sets.pod_streams.receive("here", heard);
@@ -75,7 +75,7 @@ async fn the_sets_come_back_after_the_server_was_restarted() {
     build(&sets, user(2), &[], Coverage::TO_THE_BEGINNING).await;
     sets.homes.push(&[user(2)], entry(3, 0), soon()).await.unwrap();
     assert_eq!(home(&sets, user(2)).await, [entry(3, 0)]);
-    sets.pod_streams.send("here", Bytes::from_static(b"after")).await.unwrap();
+    sets.pod_streams.send("here", &[Bytes::from_static(b"after")]).await.unwrap();
     let told = wait::within("a message", sets.pod_streams.receive("here", heard)).await.unwrap();
     assert_eq!((told.deliveries, told.missed), (vec![Bytes::from_static(b"after")], true));
 }

@@ -1,0 +1,149 @@
+//! Posts on their way to readers, many at a time: archive first, then the authors' recents, then the followers' homes, then
+//! one message to each edge pod that holds connected followers.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chassis::{Clock, failpoint, trace};
+use futures_util::future::try_join_all;
+use prost::Message as _;
+use proto::{
+    UserId,
+    freshet::event::v1::{Delivery, envelope::Payload},
+};
+use store::{
+    Stores,
+    archive::PostsByAuthor,
+    consumer::{Event, Failure, Handler},
+    ledger::{Graph, Likes, Post},
+    sets::{Entry, HomeTimelines, PodName, PodStreams, Recents},
+};
+use tokio::time::Instant;
+
+use super::{mismatch, parse};
+
+/// Followers that are read at once: enough to make it cheap, few enough not to hold others up.
+const CHUNK_FOLLOWERS: u32 = 1000;
+
+/// Who is connected where, of the followers of each post.
+type Online = BTreeMap<usize, BTreeMap<PodName, Vec<UserId>>>;
+
+/// Applies new posts.
+pub(super) struct PostCreated {
+    archive: Arc<dyn PostsByAuthor>,
+    graph: Arc<dyn Graph>,
+    homes: Arc<dyn HomeTimelines>,
+    recents: Arc<dyn Recents>,
+    pods: Arc<dyn PodStreams>,
+    clock: Arc<dyn Clock>,
+}
+
+impl PostCreated {
+    pub(super) fn new(stores: &Stores, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            archive: stores.archive.posts_by_author.clone(),
+            graph: stores.ledger.graph.clone(),
+            homes: stores.sets.homes.clone(),
+            recents: stores.sets.recents.clone(),
+            pods: stores.sets.pod_streams.clone(),
+            clock,
+        }
+    }
+
+    /// Until when the sets may take what was fetched, by their clock.
+    fn deadline_ms(&self, not_after: Instant) -> i64 {
+        let left_ms = not_after.saturating_duration_since(Instant::now()).as_millis();
+        self.clock.unix_ms() + i64::try_from(left_ms).unwrap_or(i64::MAX / 2)
+    }
+
+    async fn push_to_followers(&self, entries: &[Entry], not_after_ms: i64) -> Result<Online, Failure> {
+        let mut online = Online::new();
+        let authors: BTreeSet<_> = entries.iter().map(|entry| entry.author).collect();
+        for author in authors {
+            let mut after = None;
+            loop {
+                let followers = self.graph.followers(author, after, CHUNK_FOLLOWERS).await?;
+                after = followers.last().copied();
+                self.push(entries, author, &followers, not_after_ms, &mut online).await?;
+                if followers.len() < CHUNK_FOLLOWERS as usize {
+                    break;
+                }
+            }
+        }
+        Ok(online)
+    }
+
+    /// Adds an author's entries to the homes of some followers. Entries of one home may come in any order.
+    async fn push(
+        &self,
+        entries: &[Entry],
+        author: UserId,
+        followers: &[UserId],
+        not_after_ms: i64,
+        online: &mut Online,
+    ) -> Result<(), Failure> {
+        if followers.is_empty() {
+            return Ok(());
+        }
+        let own: Vec<_> = entries.iter().enumerate().filter(|(_, entry)| entry.author == author).collect();
+        let pushed =
+            try_join_all(own.iter().map(|(_, entry)| self.homes.push(followers, **entry, not_after_ms))).await?;
+        for ((place, _), connected) in own.into_iter().zip(pushed) {
+            let pods = online.entry(place).or_default();
+            for (pod, readers) in connected {
+                pods.entry(pod).or_default().extend(readers);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells each pod of its readers' new posts, in the order of the log.
+    async fn tell_pods(&self, events: &[Event], online: Online) -> Result<(), Failure> {
+        let mut by_pod: BTreeMap<PodName, Vec<Bytes>> = BTreeMap::new();
+        for (place, pods) in online {
+            for (pod, readers) in pods {
+                let delivery = Delivery {
+                    event: events[place].bytes.to_vec(),
+                    reader_ids: readers.into_iter().map(UserId::get).collect(),
+                    traceparent: trace::of(&events[place].span),
+                };
+                by_pod.entry(pod).or_default().push(delivery.encode_to_vec().into());
+            }
+        }
+        try_join_all(by_pod.iter().map(|(pod, deliveries)| self.pods.send(pod, deliveries))).await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Handler for PostCreated {
+    /// Stores the posts before it reads the followers, as a follow stores the edge before it reads the posts: of the two at
+    /// the same moment, at least one sees the other.
+    async fn apply(&self, events: &[Event], not_after: Instant) -> Result<(), Failure> {
+        let posts = events.iter().map(post).collect::<Result<Vec<_>, _>>()?;
+        let not_after_ms = self.deadline_ms(not_after);
+        try_join_all(posts.iter().map(|(post, version)| self.archive.add(post, *version))).await?;
+        failpoint::reach("deliver.after_archive").await;
+        let entries: Vec<_> = posts.iter().map(|(post, _)| Entry { id: post.id.into(), author: post.author }).collect();
+        try_join_all(entries.iter().map(|entry| self.recents.push(*entry))).await?;
+        let online = self.push_to_followers(&entries, not_after_ms).await?;
+        self.tell_pods(events, online).await
+    }
+}
+
+/// The post that an event tells of, and its version.
+fn post(event: &Event) -> Result<(Post, i64), Failure> {
+    let Some(Payload::PostCreated(created)) = &event.envelope.payload else { return Err(mismatch(event)) };
+    let post = Post {
+        id: parse("post_id", &created.post_id)?,
+        author: parse("author_id", &created.author_id)?,
+        text: created.text.clone(),
+        created_at_ms: created.created_at_ms,
+        likes: Likes::default(),
+    };
+    Ok((post, event.envelope.version))
+}
