@@ -13,6 +13,7 @@ use proto::UserId;
 use store::migrate::{Mode, Step};
 
 use crate::{
+    deadletters::{self, DeadlettersCommand},
     dev, relay_status,
     role::{self, Role},
     settings::Settings,
@@ -57,6 +58,13 @@ enum Command {
         #[arg(long)]
         plan: bool,
     },
+    /// Looks at events that could not be published or applied, drives them again, or discards them
+    Deadletters {
+        #[command(flatten)]
+        config: ConfigArgs,
+        #[command(subcommand)]
+        what: DeadlettersCommand,
+    },
     /// Prints the settings that count for a role, and where each one comes from
     Config {
         #[command(flatten)]
@@ -80,20 +88,20 @@ enum Command {
 #[derive(Subcommand)]
 enum RelayCommand {
     /// Prints who publishes which shard, since when, and what waits in it
-    Status(ConfigArgs),
+    Status,
 }
 
 /// Where settings come from, weakest first: defaults, the file, FRESHET_… variables, flags.
 #[derive(Args)]
 struct ConfigArgs {
     /// The data folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     data: Option<String>,
     /// A TOML file (also: FRESHET_CONFIG)
-    #[arg(long = "config", value_name = "FILE")]
+    #[arg(long = "config", value_name = "FILE", global = true)]
     file: Option<PathBuf>,
     /// Any key of the config
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value, global = true)]
     set: Vec<(String, String)>,
 }
 
@@ -131,7 +139,7 @@ fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
         }
         Command::Timeline(config) => run_role(Role::Timeline, config, clock, random)?,
         Command::Relay { config, what: None } => run_role(Role::Relay, config, clock, random)?,
-        Command::Relay { what: Some(RelayCommand::Status(config)), .. } => {
+        Command::Relay { config, what: Some(RelayCommand::Status) } => {
             let (settings, _) = Settings::read(config.layers()?, &clock)?;
             print!("{}", runtime()?.block_on(relay_status::table(settings, clock, random))?);
         }
@@ -142,6 +150,10 @@ fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
             let mode = if plan { Mode::Plan } else { Mode::Apply };
             let steps = runtime()?.block_on(settings.stores.migrate(mode))?;
             print!("{}", migration(&steps, mode));
+        }
+        Command::Deadletters { config, what } => {
+            let (settings, _) = Settings::read(config.layers()?, &clock)?;
+            runtime()?.block_on(deadletters::run(what, settings, clock, random))?;
         }
         Command::Config { config, role } => {
             let (_, settings) = Settings::read(config.layers()?, &clock)?;

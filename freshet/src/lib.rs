@@ -2,6 +2,7 @@
 
 pub mod assembly;
 mod command;
+mod deadletters;
 mod dev;
 mod relay_status;
 mod role;

@@ -5,6 +5,7 @@ mod access;
 mod bad_input;
 mod commands;
 mod contract;
+mod dead_letters;
 mod docs;
 mod edge;
 mod faults;

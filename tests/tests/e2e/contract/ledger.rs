@@ -2,6 +2,7 @@
 
 mod accounts;
 mod archive;
+mod dead_letters;
 mod graph;
 mod leases;
 mod migrations;
