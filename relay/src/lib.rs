@@ -42,7 +42,7 @@ pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> 
         async move { publisher.run(stop).await }
     });
 
-    let group = Group::new(GROUP, &TOPICS, deliver::handlers(&stores, clock));
+    let group = Group::new(GROUP, &TOPICS, deliver::handlers(&stores, clock)).noting(stores.sets.progress.clone());
     let deliveries = Consumption::on(&pod, &stores, group);
     pod.tasks.spawn("deliveries", Stage::Loops, OnFailure::Restart, move |stop| {
         let deliveries = deliveries.clone();

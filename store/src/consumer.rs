@@ -9,7 +9,6 @@ mod retry;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use chassis::{Pod, Stop};
 use driver::Driver;
 pub use handlers::{Event, Failure, Handler, Handlers};
@@ -17,8 +16,9 @@ use proto::event::Topic;
 
 use crate::{
     Error, Stores,
-    event_log::{EventLog, Lane},
+    event_log::EventLog,
     ledger::{DeadLetters, Ledger},
+    sets::Progress,
 };
 
 /// A group of consumers: whichever pods run it divide the lanes of its topics among them.
@@ -26,15 +26,7 @@ pub struct Group {
     name: &'static str,
     topics: &'static [Topic],
     handlers: Handlers,
-    sinks: Option<Arc<dyn Sinks>>,
-}
-
-/// What events are applied to, where that can go back in time: a copy that was behind took over, or an old one was restored.
-#[async_trait]
-pub trait Sinks: Send + Sync {
-    /// Notes how far a lane is applied. Answers up to where it is applied really, when that is less: from there on events
-    /// must be applied again. `None` as the position only asks.
-    async fn note(&self, lane: Lane, position: Option<i64>) -> Result<Option<i64>, Error>;
+    progress: Option<Arc<dyn Progress>>,
 }
 
 /// What consuming needs.
@@ -50,13 +42,13 @@ impl Group {
     /// A group that applies the events of these topics by these handlers.
     #[must_use]
     pub fn new(name: &'static str, topics: &'static [Topic], handlers: Handlers) -> Self {
-        Self { name, topics, handlers, sinks: None }
+        Self { name, topics, handlers, progress: None }
     }
 
-    /// The group, which applies its events to sinks that can go back in time.
+    /// The group, which applies its events to sets that can go back in time, and then again.
     #[must_use]
-    pub fn to(self, sinks: Arc<dyn Sinks>) -> Self {
-        Self { sinks: Some(sinks), ..self }
+    pub fn noting(self, progress: Arc<dyn Progress>) -> Self {
+        Self { progress: Some(progress), ..self }
     }
 }
 

@@ -15,7 +15,7 @@ use proto::{EntryId, PostId, UserId};
 pub(crate) use redis::Redis;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Error, ledger::Likes};
+use crate::{Error, event_log::Lane, ledger::Likes};
 
 /// What a home timeline, its sentinel included, holds at the most. Redis turns a larger sorted set into a skiplist, of five
 /// times the memory, and never back.
@@ -48,13 +48,15 @@ pub struct Sets {
     pub hot_lists: Arc<dyn HotLists>,
     /// Which relays there are.
     pub relay_members: Arc<dyn RelayMembers>,
+    /// How far events are applied.
+    pub progress: Arc<dyn Progress>,
 }
 
 impl Sets {
     /// All of them by one adapter.
     pub(crate) fn of<A>(adapter: Arc<A>) -> Self
     where
-        A: HomeTimelines + Recents + Sessions + Connections + PodStreams + HotLists + RelayMembers + 'static,
+        A: HomeTimelines + Recents + Sessions + Connections + PodStreams + HotLists + RelayMembers + Progress + 'static,
     {
         Self {
             homes: adapter.clone(),
@@ -63,7 +65,8 @@ impl Sets {
             connections: adapter.clone(),
             pod_streams: adapter.clone(),
             hot_lists: adapter.clone(),
-            relay_members: adapter,
+            relay_members: adapter.clone(),
+            progress: adapter,
         }
     }
 }
@@ -286,4 +289,19 @@ pub trait RelayMembers: Send + Sync {
 
     /// Says that a relay is there no longer.
     async fn leave(&self, member: &str) -> Result<(), Error>;
+}
+
+/// How far events are applied to readers' homes. It is kept beside the homes, a bucket of readers at a time, so that it can be
+/// no newer than they are: when a copy that was behind takes over, or an old one is restored, it tells what they lack.
+#[async_trait]
+pub trait Progress: Send + Sync {
+    /// Notes how far a lane is applied; without a position it only asks. Answers up to where it is applied really, when the
+    /// homes are of an earlier time: from there on events must be applied again. Homes that nothing is known of are dropped,
+    /// to be built when they are asked for.
+    ///
+    /// It goes on to answer so until that is accepted.
+    async fn note(&self, lane: Lane, position: Option<i64>) -> Result<Option<i64>, Error>;
+
+    /// Says that the lane's consumer has gone back to where the homes are, and that this is safe from its death.
+    async fn accept(&self, lane: Lane) -> Result<(), Error>;
 }

@@ -34,7 +34,7 @@ const BATCH_EVENTS_MAX: usize = 256;
 const COMMIT_EVERY: Duration = Duration::from_millis(100);
 /// How often dead letters are looked for that somebody wants to be driven again.
 const ORDERS_EVERY: Duration = Duration::from_secs(1);
-/// How often it is noted, and checked, how far the sinks are.
+/// How often it is noted, and checked, how far the sets are.
 const NOTE_EVERY: Duration = Duration::from_secs(5);
 const _: () = assert!(QUEUE_EVENTS_LOW < QUEUE_EVENTS_MAX);
 
@@ -52,6 +52,8 @@ struct LaneState {
     done: Option<i64>,
     redrive: bool,
     note_due: bool,
+    /// Whether it went back to where the sets are, and they need to know.
+    went_back: bool,
 }
 
 /// What a job or a look came to.
@@ -98,7 +100,9 @@ impl Driver {
                 () = stop.cancelled() => break,
                 events = self.consumer.next() => self.take(events?).await?,
                 Some(outcome) = self.jobs.join_next() => self.settle(joined(outcome)?).await?,
-                _ = commits.tick(), if self.uncommitted => self.commit().await,
+                _ = commits.tick(), if self.uncommitted => {
+                    self.commit().await;
+                }
                 _ = orders.tick() => self.look_for_orders(),
                 _ = notes.tick() => self.lanes.values_mut().for_each(|lane| lane.note_due = true),
             }
@@ -202,8 +206,14 @@ impl Driver {
             Then::GoOn | Then::Ended(End::Draining) => Ok(()),
             Then::Ended(End::Stale) => self.fetch_again(lane).await,
             Then::BackTo(position) => {
-                info!("{} applies {lane} again after {position}: its sinks went back", self.group);
-                self.rewind(lane, position + 1).await
+                info!("{} applies {lane} again after {position}: the sets are of an earlier time", self.group);
+                self.rewind(lane, position + 1).await?;
+                // Should this fail, the next look at the sets finds the same again.
+                let committed = self.commit().await;
+                if let Some(state) = self.lanes.get_mut(&lane) {
+                    state.went_back = committed;
+                }
+                Ok(())
             }
         }
     }
@@ -231,19 +241,21 @@ impl Driver {
         Ok(())
     }
 
-    /// Commits what is done. What cannot be committed now goes with the next commit.
-    async fn commit(&mut self) {
+    /// Commits what is done; false when that cannot be now. Then it goes with the next commit.
+    async fn commit(&mut self) -> bool {
         failpoint::reach("consumer.before_commit").await;
         let (health, part) = (&self.worker.pod.health, format!("{} commits", self.group));
         match self.consumer.commit().await {
             Ok(()) => {
                 self.uncommitted = false;
                 health.recover(&part);
+                true
             }
             Err(cause) => {
                 if health.degrade(&part, cause.to_string()) {
                     warn!("{} cannot commit what is done, and tries again: {cause}", self.group);
                 }
+                false
             }
         }
     }
@@ -272,6 +284,7 @@ impl LaneState {
             done: None,
             redrive: false,
             note_due: false,
+            went_back: false,
         }
     }
 
@@ -283,6 +296,9 @@ impl LaneState {
     fn next_job(&mut self) -> Option<Job> {
         if !self.begun {
             return Some(Job::Begin);
+        }
+        if std::mem::take(&mut self.went_back) {
+            return Some(Job::Accept);
         }
         if std::mem::take(&mut self.redrive) {
             return Some(Job::Redrive);

@@ -43,6 +43,8 @@ pub(super) enum Job {
     Redrive,
     /// It is time to note how far it is, as far as that is known.
     Note(Option<i64>),
+    /// It went back to where the sets are.
+    Accept,
 }
 
 /// An event, and until when it may be applied.
@@ -93,6 +95,7 @@ impl Worker {
             Job::Begin => self.begin(lane, &mut worked).await,
             Job::Apply(events, parked) => Batch::new(self, lane, parked).apply(events, &mut worked).await,
             Job::Redrive => self.redrive(lane, &mut worked).await,
+            Job::Accept => self.accept(lane).await,
             Job::Note(position) => self.note(lane, position, &mut worked).await,
         };
         if let Err(end) = outcome {
@@ -140,11 +143,16 @@ impl Worker {
     }
 
     async fn note(&self, lane: Lane, position: Option<i64>, worked: &mut Worked) -> Result<(), End> {
-        let Some(sinks) = &self.group.sinks else { return Ok(()) };
-        if let Some(applied) = self.asked(lane, || sinks.note(lane, position)).await? {
+        let Some(progress) = &self.group.progress else { return Ok(()) };
+        if let Some(applied) = self.asked(lane, || progress.note(lane, position)).await? {
             worked.then = Then::BackTo(applied);
         }
         Ok(())
+    }
+
+    async fn accept(&self, lane: Lane) -> Result<(), End> {
+        let Some(progress) = &self.group.progress else { return Ok(()) };
+        self.asked(lane, || progress.accept(lane)).await
     }
 
     /// Drives letters again, in order, until none is left. One that fails again holds its key up as before.

@@ -5,6 +5,7 @@ mod connections;
 mod homes;
 mod hot;
 mod members;
+mod progress;
 mod sorted_set;
 
 use std::{

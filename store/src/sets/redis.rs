@@ -9,6 +9,7 @@ mod keys;
 mod link;
 mod members;
 mod pod_streams;
+mod progress;
 mod recents;
 mod script;
 mod sessions;

@@ -26,7 +26,8 @@ use store::{
 use tests::{Pods, Sandbox, wait};
 use tokio::{task::JoinHandle, time::Instant};
 
-const SHARDS: u16 = 16;
+const SHARDS: u16 = 4;
+const SETTINGS: [(&str, &str); 1] = [("stores.shards", "4")];
 /// Kinds of events that only these tests know.
 const SAID: &str = "test.said";
 
@@ -125,7 +126,7 @@ impl Running {
 
 /// Stores without pods: whatever is in the log is the test's own.
 async fn quiet() -> Sandbox {
-    Sandbox::with(Pods { timeline: 0, relay: 0, ranking: 0, edge: 0 }).await
+    Sandbox::with_settings(Pods { timeline: 0, relay: 0, ranking: 0, edge: 0 }, &SETTINGS).await
 }
 
 async fn letters(world: &Sandbox) -> Vec<(String, Cause, u32)> {
@@ -290,7 +291,7 @@ async fn while_a_sink_is_away_its_lanes_wait_and_health_says_why() {
 /// The whole product: a bad event of an author holds up that author's posts alone, and when it is discarded they arrive.
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_lose_nothing_when_an_author_has_a_bad_event() {
-    let world = Sandbox::start().await;
+    let world = Sandbox::with_settings(Pods::ONE, &SETTINGS).await;
     world.expect_error("is a dead letter");
     let [ada, lin, max] = world.people(["ada", "lin", "max"]).await;
     ada.follow(&lin).await;

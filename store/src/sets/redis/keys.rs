@@ -16,6 +16,15 @@ impl Bucket {
     pub(super) fn of(reader: UserId) -> Self {
         Self(stable_hash(reader.to_string().as_bytes()) % BUCKETS)
     }
+
+    /// All of them.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        (0..BUCKETS).map(Self)
+    }
+
+    pub(super) const fn number(self) -> u64 {
+        self.0
+    }
 }
 
 /// Names keys, each after what all keys of this installation begin with.
@@ -36,6 +45,16 @@ impl Keys {
     /// Sorted set: a reader's home timeline and its sentinel.
     pub(super) fn home(&self, reader: UserId) -> String {
         format!("{}timeline:home:{{{}}}:{reader}", self.prefix, Bucket::of(reader).0)
+    }
+
+    /// What the names of all homes look like.
+    pub(super) fn home_pattern(&self) -> String {
+        format!("{}timeline:home:*", self.prefix)
+    }
+
+    /// Hash: lane -> in which life of the server, and up to where, it is applied to the bucket's homes.
+    pub(super) fn progress(&self, bucket: Bucket) -> String {
+        format!("{}applied:{{{}}}", self.prefix, bucket.0)
     }
 
     /// Hash: reader -> that reader's connections.

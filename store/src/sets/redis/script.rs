@@ -77,6 +77,8 @@ pub(super) struct Scripts {
     pub(super) record_hot: Script,
     pub(super) complete_hot: Script,
     pub(super) ping_relay: Script,
+    pub(super) note_progress: Script,
+    pub(super) drop_homes: Script,
 }
 
 impl Scripts {
@@ -93,6 +95,8 @@ impl Scripts {
             record_hot: Script::new(include_str!("lua/record_hot.lua")),
             complete_hot: Script::new(include_str!("lua/complete_hot.lua")),
             ping_relay: Script::new(include_str!("lua/ping_relay.lua")),
+            note_progress: Script::new(include_str!("lua/note_progress.lua")),
+            drop_homes: Script::new(include_str!("lua/drop_homes.lua")),
         }
     }
 }

@@ -3,7 +3,12 @@
 mod server;
 
 use bytes::Bytes;
-use store::sets::{Connection, Coverage, HOME_MEMBERS_MAX, PodPosition, Sets};
+use proto::event::Topic;
+use store::{
+    Shard,
+    event_log::Lane,
+    sets::{Connection, Coverage, HOME_MEMBERS_MAX, PodPosition, Sets},
+};
 use tests::{
     servers::{self, Adapter},
     tools,
@@ -23,6 +28,7 @@ store_contract!(open: [
     a_lost_registry_is_told_as_new,
     half_a_hot_list_is_not_complete_and_can_be_filled_again,
     a_home_without_its_sentinel_is_built_again,
+    homes_that_nothing_is_known_of_are_dropped,
 });
 
 /// Sets on a server, and the server's own client.
@@ -172,4 +178,24 @@ async fn a_home_without_its_sentinel_is_built_again(served: Served) {
     assert_eq!(served.sets.homes.coverage(user(1)).await.unwrap(), None);
     build(&served.sets, user(1), &[entry(3, 0)], Coverage::TO_THE_BEGINNING).await;
     assert_eq!(home(&served.sets, user(1)).await, [entry(3, 0)]);
+}
+
+async fn homes_that_nothing_is_known_of_are_dropped(served: Served) {
+    let (progress, lane) = (&served.sets.progress, Lane { topic: Topic::Posts, shard: Shard(0) });
+    assert_eq!(progress.note(lane, Some(1)).await.unwrap(), None);
+    for reader in 1..100 {
+        build(&served.sets, user(reader), &[entry(1, 0)], Coverage::TO_THE_BEGINNING).await;
+    }
+    // Another lane is new: that says nothing about the homes.
+    let other = Lane { shard: Shard(1), ..lane };
+    assert_eq!(progress.note(other, Some(1)).await.unwrap(), None);
+    assert_eq!(progress.note(lane, Some(2)).await.unwrap(), None);
+    assert_eq!(served.keys("timeline:home").await.len(), 99);
+
+    let kept = served.keys("applied:").await.len();
+    served.lose("applied:").await;
+    assert_eq!(progress.note(lane, None).await.unwrap(), None);
+    assert_eq!(progress.note(lane, Some(3)).await.unwrap(), None);
+    assert_eq!(served.keys("timeline:home").await, Vec::<String>::new());
+    assert_eq!(served.keys("applied:").await.len(), kept);
 }

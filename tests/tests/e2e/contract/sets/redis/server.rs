@@ -8,11 +8,14 @@ use std::{
 };
 
 use bytes::Bytes;
+use proto::event::Topic;
 use store::{
-    Error, OpenError,
+    Error, OpenError, Shard,
+    event_log::Lane,
     sets::{Build, Coverage, PodPosition, Sets},
 };
 use tests::{
+    Pods, Sandbox,
     servers::{self, Adapter, unique_name},
     tools, wait,
 };
@@ -24,6 +27,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
 }
 
+/// It loads what the folder holds of an earlier one.
 fn start(port: u16, folder: &Path) -> Child {
     let mut command = Command::new("redis-server");
     command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string()]);
@@ -160,4 +164,66 @@ async fn a_server_of_another_kind_is_refused() {
     assert!(told.to_lowercase().contains("certificate"), "{told}");
     let told = refusal(&format!("rediss://{tls}"), "/nonexistent/ca.pem").await;
     assert!(told.contains("/nonexistent/ca.pem"), "{told}");
+}
+
+const LANE: Lane = Lane { topic: Topic::Posts, shard: Shard(3) };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_comes_back_with_an_old_copy_tells_what_it_lacks() {
+    if tools::on_path("redis-server").is_none() {
+        return;
+    }
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let mut server = start(port, folder.path());
+    let sets = wait::until("redis-server", async || open(&format!("redis://127.0.0.1:{port}"), "").await.ok()).await;
+    let progress = &sets.progress;
+    assert_eq!(progress.note(LANE, None).await.unwrap(), None);
+    assert_eq!(progress.note(LANE, Some(5)).await.unwrap(), None);
+    let saved = Command::new("redis-cli").args(["-p", &port.to_string(), "SAVE"]).output().await.expect("redis-cli");
+    assert_eq!(String::from_utf8_lossy(&saved.stdout).trim(), "OK");
+    assert_eq!(progress.note(LANE, Some(9)).await.unwrap(), None);
+
+    server.kill().await.expect("a dead server");
+    let _server = start(port, folder.path());
+    let back = wait::until("the server", async || progress.note(LANE, Some(9)).await.ok()).await;
+    assert_eq!(back, Some(5));
+    // Until somebody has gone back, whoever asks is told.
+    assert_eq!(progress.note(LANE, None).await.unwrap(), Some(5));
+    progress.accept(LANE).await.unwrap();
+    assert_eq!(progress.note(LANE, Some(6)).await.unwrap(), None);
+    assert_eq!(progress.note(LANE, None).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_forgot_is_applied_again() {
+    if tools::on_path("redis-server").is_none() {
+        return;
+    }
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let mut server = start(port, folder.path());
+    let url = format!("redis://127.0.0.1:{port}");
+    wait::until("redis-server", async || open(&url, "").await.ok()).await;
+    let world = Sandbox::with_settings(Pods::ONE, &[("stores.sets", &url)]).await;
+    world.expect_error("the sets");
+    let [ada, lin] = world.people(["ada", "lin"]).await;
+    ada.follow(&lin).await;
+    let first = lin.post("first").await;
+    ada.home_shows(&[&first]).await;
+    let noted = async || {
+        let keys =
+            Command::new("redis-cli").args(["-p", &port.to_string(), "KEYS", "*applied:*"]).output().await.ok()?;
+        (!keys.stdout.trim_ascii().is_empty()).then_some(())
+    };
+    wait::until("a note of how far it is", noted).await;
+    Command::new("redis-cli").args(["-p", &port.to_string(), "SAVE"]).output().await.expect("redis-cli");
+    let second = lin.post("second").await;
+    ada.home_shows(&[&second, &first]).await;
+
+    server.kill().await.expect("a dead server");
+    let _server = start(port, folder.path());
+    wait::until("redis-server", async || open(&url, "").await.ok()).await;
+    // The home that came back is of before the second post, and says that it is complete.
+    ada.home_shows(&[&second, &first]).await;
+    let third = lin.post("third").await;
+    ada.home_shows(&[&third, &second, &first]).await;
 }
