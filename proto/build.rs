@@ -6,11 +6,12 @@ use std::{env, error::Error, fmt::Write as _, fs, path::Path};
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, Kind, MethodDescriptor};
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "freshet/auth/v1/access.proto",
     "freshet/contents/v1/item.proto",
     "freshet/event/v1/delivery.proto",
     "freshet/event/v1/event.proto",
+    "freshet/pod/v1/pod_service.proto",
     "freshet/post/v1/post_service.proto",
     "freshet/ranking/v1/ranking_service.proto",
     "freshet/timeline/v1/timeline_service.proto",

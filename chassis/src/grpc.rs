@@ -3,6 +3,7 @@
 
 mod border;
 mod client;
+mod pod;
 mod server;
 mod status;
 

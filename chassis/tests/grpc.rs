@@ -10,10 +10,13 @@ use chassis::{
     grpc::{self, Attach, answer, connect, from_status},
     token::{Caller, Keyring},
 };
-use proto::freshet::ranking::v1::{
-    ListHotPostsRequest, ListHotPostsResponse,
-    ranking_service_client::RankingServiceClient,
-    ranking_service_server::{RankingService, RankingServiceServer},
+use proto::freshet::{
+    pod::v1::{GetHealthRequest, GetHealthResponse, Trouble, pod_service_client::PodServiceClient},
+    ranking::v1::{
+        ListHotPostsRequest, ListHotPostsResponse,
+        ranking_service_client::RankingServiceClient,
+        ranking_service_server::{RankingService, RankingServiceServer},
+    },
 };
 use tokio::net::TcpListener;
 use tonic::{Code, Request, Response, Status};
@@ -157,4 +160,24 @@ async fn a_draining_server_finishes_the_call_under_way() {
     assert_eq!(called.unwrap_err().reason(), Reason::DeadlineExceeded);
     assert_eq!(drained, chassis::drain::Drained::Cleanly);
     assert_eq!(served.call("today", None).await.unwrap_err().reason(), Reason::Unavailable);
+}
+
+#[tokio::test]
+async fn a_degraded_pod_is_ready_and_says_what_it_waits_for() {
+    let served = Served::with(&[]).await;
+    let health = async |caller: Caller| {
+        let attach = Attach::new(served.keyring.clone(), caller);
+        let mut client = PodServiceClient::with_interceptor(connect(&served.url()).unwrap(), attach);
+        client.get_health(GetHealthRequest {}).await.map(Response::into_inner)
+    };
+    let service = || Caller::Service("tests".into());
+    assert!(served.pod.health.degrade("relay posts/3", "the sets are not available".into()));
+    assert!(!served.pod.health.degrade("relay posts/3", "the sets do not answer".into()), "it is told once");
+    let trouble = Trouble { part: "relay posts/3".into(), cause: "the sets do not answer".into() };
+    let expected = GetHealthResponse { pod: "obedient".into(), ready: true, troubles: vec![trouble] };
+    assert_eq!(health(service()).await.unwrap(), expected);
+    assert!(served.pod.health.recover("relay posts/3") && !served.pod.health.recover("relay posts/3"));
+    assert_eq!(health(service()).await.unwrap().troubles, []);
+    let person = Caller::User(proto::UserId::new(7).unwrap());
+    assert_eq!(health(person).await.unwrap_err().code(), Code::PermissionDenied);
 }

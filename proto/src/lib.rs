@@ -26,6 +26,11 @@ pub mod freshet {
             tonic::include_proto!("freshet.event.v1");
         }
     }
+    pub mod pod {
+        pub mod v1 {
+            tonic::include_proto!("freshet.pod.v1");
+        }
+    }
     pub mod post {
         pub mod v1 {
             tonic::include_proto!("freshet.post.v1");

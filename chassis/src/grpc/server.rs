@@ -13,7 +13,10 @@ use tonic::{
 use tonic_health::{ServingStatus, server::HealthReporter};
 use tower::Service;
 
-use super::border::{BorderLayer, Rules};
+use super::{
+    border::{BorderLayer, Rules},
+    pod,
+};
 use crate::{OnFailure, Pod, Stage, config::Keys, token::Keyring};
 
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
@@ -77,9 +80,10 @@ impl Server {
     }
 
     /// Serves on the listener until the pod drains.
-    pub fn spawn(mut self, pod: &Pod, config: &Config, keyring: Keyring, listener: TcpListener) -> Result<(), String> {
+    pub fn spawn(self, pod: &Pod, config: &Config, keyring: Keyring, listener: TcpListener) -> Result<(), String> {
+        let mut this = self.with(pod::service(pod));
         if config.reflection {
-            self.add_reflection().map_err(|cause| format!("cannot offer reflection: {cause}"))?;
+            this.add_reflection().map_err(|cause| format!("cannot offer reflection: {cause}"))?;
         }
         let rules = Rules {
             pod: pod.clone(),
@@ -92,12 +96,12 @@ impl Server {
             .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
             .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
             .layer(BorderLayer(Arc::new(rules)))
-            .add_routes(self.routes.routes());
+            .add_routes(this.routes.routes());
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         pod.tasks.once("grpc server", Stage::Servers, OnFailure::StopPod, move |stop| {
             router.serve_with_incoming_shutdown(incoming, async move { stop.cancelled().await })
         });
-        let (reporter, names, ready) = (self.reporter, self.names, pod.health.watch());
+        let (reporter, names, ready) = (this.reporter, this.names, pod.health.watch());
         pod.tasks.errand("grpc health", Stage::Foundations, move |stop| async move {
             tokio::select! { () = stop.cancelled() => {}, () = report_health(reporter, names, ready) => {} }
         });

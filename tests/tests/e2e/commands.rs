@@ -2,6 +2,14 @@
 
 use std::{path::Path, process::Command};
 
+use proto::event::Topic;
+use store::{
+    Shard,
+    event_log::{Received, Record},
+    ledger::dead_letters::{Cause, NewLetter},
+};
+use tests::servers;
+
 use crate::BINARY;
 
 struct Ran {
@@ -121,4 +129,79 @@ fn a_role_that_cannot_run_alone_says_what_it_lacks() {
         assert!(!ran.err.contains("hunter42"), "{}", ran.err);
     }
     assert!(!folder.path().join("freshet-data").exists(), "nothing was made");
+}
+
+/// A ledger in this folder with a dead letter, and one that waits behind it.
+async fn with_dead_letters(folder: &Path) {
+    let ledger = format!("sqlite://{}", folder.join("freshet.db").display());
+    let config = servers::config(&[("stores.ledger", ledger)]);
+    let parts = servers::parts();
+    let ledger = config.open_ledger(&parts).await.expect("a ledger");
+    for (position, cause) in [(1, Cause::BrokenRule), (2, Cause::Parked)] {
+        let record = Record {
+            topic: Topic::Posts,
+            partition: Shard(0),
+            key: "4242".to_owned(),
+            kind: "post.created".to_owned(),
+            payload: vec![255].into(),
+            traceparent: String::new(),
+            epoch: 1,
+        };
+        let event = Received { record, position, logged_at_ms: 0 };
+        let (error, pod) = (format!("error {position} \u{1b}[2J"), "relay-1");
+        let letter = NewLetter { group: "relay", event: &event, cause, error, attempts: 1, pod };
+        ledger.dead_letters.bury(&letter).await.expect("a letter");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_looked_at_counted_discarded_and_accounted_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).expect("a folder");
+    with_dead_letters(&data).await;
+    let told = |arguments: &[&str]| {
+        let ran = run(folder.path(), &[], &[&["deadletters", "--data", "data"], arguments].concat());
+        assert!(ran.ok, "{arguments:?}: {}", ran.err);
+        ran.out
+    };
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+
+    let list = told(&["list"]);
+    let lines: Vec<_> = list.lines().collect();
+    assert_eq!(words(lines[0]), ["id", "age", "group", "topic", "type", "key", "cause", "tries", "error"]);
+    assert_eq!(
+        words(lines[1])[2..],
+        ["relay", "posts", "post.created", "4242", "broken_rule", "1", "error", "1", "\\u{1b}[2J"]
+    );
+    assert_eq!((words(lines[2])[6].as_str(), lines[3]), ("parked", "2 of 2 letters"));
+    assert!(told(&["list", "--cause", "parked", "--topic", "posts", "--older-than", "1h"]).contains("0 of 0 letters"));
+    assert!(told(&["list", "--error", "error 2", "--newer-than", "1h"]).contains("1 of 1 letters"));
+    let letter = told(&["show", "1"]);
+    assert!(letter.contains("cause       broken_rule") && letter.contains("payload     ff"), "{letter}");
+    assert_eq!(
+        words(told(&["group"]).lines().nth(1).expect("a line"))[..5],
+        ["1", "relay", "posts", "post.created", "broken_rule"]
+    );
+
+    assert!(told(&["redrive", "--all", "--dry-run"]).contains("would drive 2 letters again"));
+    assert!(
+        told(&["redrive", "1", "--no-wait", "--as", "ada"]).contains("1 letters are driven again, and 1 that wait")
+    );
+    assert!(told(&["discard", "--cause", "broken_rule", "--dry-run"]).contains("would discard 1 letters"));
+    assert!(told(&["discard", "--cause", "broken_rule", "--as", "lin"]).contains("discarded 1 letters"));
+    let audit = told(&["audit"]);
+    assert!(audit.contains("lin  discard --cause broken_rule: 1 letters"), "{audit}");
+    assert!(audit.contains("ada  redrive 1: 1 letters"), "{audit}");
+
+    for (arguments, cause) in [
+        (&["redrive"][..], "say which letters"),
+        (&["discard"], "say which letters"),
+        (&["show", "99"], "there is no dead letter 99"),
+        (&["list", "--topic", "gossip"], "must be one of users, graph, posts, likes"),
+        (&["list", "--cause", "boredom"], "must be one of undecodable"),
+    ] {
+        let ran = run(folder.path(), &[], &[&["deadletters", "--data", "data"], arguments].concat());
+        assert!(!ran.ok && ran.err.contains(cause), "{arguments:?}: {}", ran.err);
+    }
 }

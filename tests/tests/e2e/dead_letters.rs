@@ -7,6 +7,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -21,9 +22,13 @@ use store::{
     Error, Shard,
     consumer::{Consumption, Event, Failure, Group, Handler, Handlers},
     event_log::Record,
-    ledger::dead_letters::{Cause, Filter},
+    ledger::{
+        Post,
+        dead_letters::{Cause, Filter},
+    },
+    sets::Entry,
 };
-use tests::{Pods, Sandbox, wait};
+use tests::{Person, Pods, Sandbox, wait};
 use tokio::{task::JoinHandle, time::Instant};
 
 const SHARDS: u16 = 4;
@@ -316,4 +321,77 @@ async fn readers_lose_nothing_when_an_author_has_a_bad_event() {
     let letters = &world.stores().ledger.dead_letters;
     letters.discard(&Filter { cause: Some(Cause::BrokenRule), ..Filter::default() }, "the operator").await.unwrap();
     ada.home_shows(&[&flows, &late, &before]).await;
+}
+
+/// What readers can see of everything: homes to their ends, authors' newest posts, the archive.
+async fn everything(world: &Sandbox, people: &[&Person]) -> Vec<(Vec<String>, Vec<Entry>, Vec<Post>)> {
+    let (sets, archive) = (&world.stores().sets, &world.stores().archive);
+    let mut seen = Vec::new();
+    for person in people {
+        let home = person.scrolls_home(200).await;
+        let recent = sets.recents.newest(person.id, 1000).await.expect("recents");
+        let posts = archive.posts_by_author.page(person.id, None, 1000).await.expect("posts");
+        seen.push((home, recent, posts));
+    }
+    seen
+}
+
+/// Sets a group back to the first event of every lane.
+async fn set_back(world: &Sandbox, group: &'static str, topics: &[Topic]) {
+    let mut member = world.stores().event_log.join(group, topics).await.expect("a member");
+    wait::until("all lanes", async || {
+        // Lanes come only while somebody waits for events.
+        _ = tokio::time::timeout(Duration::from_millis(100), member.next()).await;
+        (member.lanes().len() == usize::from(SHARDS) * topics.len()).then_some(())
+    })
+    .await;
+    for (lane, turn) in member.lanes() {
+        member.rewind(lane, 0).await.expect("the beginning");
+        member.done(lane, turn, -1);
+    }
+    member.commit().await.expect("a commit");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_from_the_first_event_changes_nothing() {
+    let mut world = Sandbox::with_settings(Pods::ONE, &SETTINGS).await;
+    world.expect_error("is a dead letter");
+    let [ada, lin, max] = world.people(["ada", "lin", "max"]).await;
+    ada.follow(&lin).await;
+    ada.home_shows(&[]).await;
+    let mut posts = Vec::new();
+    // More than a home holds, so that some of them lie below its coverage.
+    for number in 0..150 {
+        posts.push(lin.post(&format!("post {number}")).await);
+    }
+    max.follow(&lin).await;
+    lin.follow(&max).await;
+    posts.push(max.post("hello").await);
+    ada.follow(&max).await;
+    let shown: Vec<_> = posts.iter().rev().collect();
+    ada.home_shows(&shown).await;
+    max.home_shows(&shown[1..]).await;
+    lin.home_shows(&shown[..1]).await;
+    let mut stream = ada.stream().await;
+
+    world.stop("relay").await;
+    let before = everything(&world, &[&ada, &lin, &max]).await;
+    let topics = [Topic::Posts, Topic::Graph];
+    set_back(&world, "relay", &topics).await;
+    // Behind everything in each lane, something that cannot be applied: when it is put aside, the lane was replayed.
+    let ends: Vec<_> = (0..SHARDS)
+        .flat_map(|shard| topics.map(|topic| (topic, Shard(shard))))
+        .map(|(topic, partition)| Record {
+            topic,
+            partition,
+            ..said(&format!("{topic:?} {partition}"), SAID, "the end")
+        })
+        .collect();
+    world.stores().event_log.append(ends.clone()).await.unwrap();
+    world.add_relay().await;
+    wait::until("the replay", async || (letters(&world).await.len() == ends.len()).then_some(())).await;
+    assert!(everything(&world, &[&ada, &lin, &max]).await == before, "a replay changed what readers see");
+    // The pod that holds the stream may be told again what it was told before, and the reader is not.
+    let new = lin.post("new").await;
+    stream.shows_next(&new).await;
 }
