@@ -5,6 +5,7 @@
 mod connect;
 mod failure;
 mod migrate;
+mod slots;
 mod wakeups;
 
 // Compiled once for each driver.
@@ -34,6 +35,7 @@ use std::{sync::Arc, time::Duration};
 use chassis::{Random, config::without_password};
 use failure::{failed, no_answer};
 pub(crate) use migrate::migrate;
+use slots::Sweeper;
 use sqlx::{PgPool, Postgres as Driver, QueryBuilder, Transaction, postgres::PgRow};
 use tokio::time::timeout;
 use wakeups::Wakeups;
@@ -80,6 +82,7 @@ impl Postgres {
         migrate::require_up_to_date(&options).await.map_err(|cause| unusable(url, &cause))?;
         let pool = connect::pool(&options, config.ledger_connections_max);
         let wakeups = Wakeups::start(&pool, &options, parts);
+        Sweeper::start(&pool, wakeups.wanted(), parts);
         let ledger = Self { pool, shards: config.shards, random: parts.random.clone(), wakeups };
         match timeout(OPEN_MAX, ledger.check_install()).await {
             Ok(checked) => checked.map_err(|cause| unusable(url, &cause))?,
