@@ -2,6 +2,7 @@
 
 mod accounts;
 mod archive;
+mod events;
 mod graph;
 mod leases;
 mod migrations;
