@@ -18,8 +18,17 @@ store_contract!(open: [
 });
 
 /// Tables that others derive nothing from: what is written there needs no event.
-const CARRY_NO_TRUTH: [&str; 8] =
-    ["install", "outbox", "shard_leases", "writer_leases", "event_log", "event_offsets", "dead_letters", "audit"];
+const CARRY_NO_TRUTH: [&str; 9] = [
+    "install",
+    "outbox",
+    "shard_leases",
+    "writer_leases",
+    "event_log",
+    "event_offsets",
+    "dead_letters",
+    "audit",
+    "post_keys",
+];
 
 /// A stranger's id, and that of a post that nobody wrote.
 const UNKNOWN: i64 = 1;
