@@ -29,6 +29,8 @@ pub enum Reason {
     MethodNotFound,
     /// The handle belongs to someone already.
     HandleTaken,
+    /// The idempotency key stands for another post already.
+    IdempotencyKeyTaken,
     /// The caller's deadline, or the server's own, has passed.
     DeadlineExceeded,
     /// Too much of this at the moment.
@@ -41,7 +43,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::InvalidArgument,
         Self::RequestTooLarge,
         Self::TokenMissing,
@@ -54,6 +56,7 @@ impl Reason {
         Self::PostNotFound,
         Self::MethodNotFound,
         Self::HandleTaken,
+        Self::IdempotencyKeyTaken,
         Self::DeadlineExceeded,
         Self::Overloaded,
         Self::Unavailable,
@@ -76,6 +79,7 @@ impl Reason {
             Self::PostNotFound => "POST_NOT_FOUND",
             Self::MethodNotFound => "METHOD_NOT_FOUND",
             Self::HandleTaken => "HANDLE_TAKEN",
+            Self::IdempotencyKeyTaken => "IDEMPOTENCY_KEY_TAKEN",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::Overloaded => "OVERLOADED",
             Self::Unavailable => "UNAVAILABLE",
@@ -97,7 +101,7 @@ impl Reason {
             | Self::SessionMissing => S::UNAUTHORIZED,
             Self::NotAllowed => S::FORBIDDEN,
             Self::UserNotFound | Self::PostNotFound | Self::MethodNotFound => S::NOT_FOUND,
-            Self::HandleTaken => S::CONFLICT,
+            Self::HandleTaken | Self::IdempotencyKeyTaken => S::CONFLICT,
             Self::DeadlineExceeded => S::GATEWAY_TIMEOUT,
             Self::Overloaded => S::TOO_MANY_REQUESTS,
             Self::Unavailable => S::SERVICE_UNAVAILABLE,

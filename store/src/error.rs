@@ -22,6 +22,9 @@ pub enum Error {
     /// The handle belongs to someone already.
     #[error("the handle is taken")]
     HandleTaken,
+    /// The idempotency key was used for another text.
+    #[error("the idempotency key was used for another text")]
+    KeyTaken,
     /// Changes were in each other's way, and the store undid this one. Whoever makes it again may well succeed.
     #[error("{store} undid the change: {cause}")]
     Conflict {
@@ -73,6 +76,7 @@ impl From<Error> for chassis::Error {
             Error::NotFound(Entity::User) => Self::new(Reason::UserNotFound, error.to_string()),
             Error::NotFound(Entity::Post) => Self::new(Reason::PostNotFound, error.to_string()),
             Error::HandleTaken => Self::new(Reason::HandleTaken, error.to_string()),
+            Error::KeyTaken => Self::new(Reason::IdempotencyKeyTaken, error.to_string()),
             Error::Unavailable { store, ref cause } | Error::Conflict { store, ref cause } => {
                 tracing::warn!(store, "{store} is not available: {cause}");
                 Self::new(Reason::Unavailable, format!("{store} does not answer at the moment; try again"))

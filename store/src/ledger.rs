@@ -136,6 +136,8 @@ pub struct NewPost {
     pub author: UserId,
     /// What it says.
     pub text: String,
+    /// By what the author knows it, should the call be made again.
+    pub key: Option<String>,
 }
 
 /// How many people like a post, and the version of that number: of two, the higher version is the newer truth.
@@ -176,8 +178,12 @@ pub trait Graph: Send + Sync {
 /// Posts and their likes.
 #[async_trait]
 pub trait Posts: Send + Sync {
-    /// Writes a post.
+    /// Writes a post. When its author has used its key before, nothing is written and the answer is the post of that time;
+    /// [`Error::KeyTaken`] when that one has another text.
     async fn create(&self, post: NewPost, event: Event<'_, Post>) -> Result<Post, Error>;
+
+    /// Forgets keys that were used longer ago than this, so many at most. Tells how many they were.
+    async fn forget_keys(&self, older_than: std::time::Duration, limit: u32) -> Result<u64, Error>;
 
     /// The posts with these ids, in no order; unknown ids are left out.
     async fn batch(&self, ids: &[PostId]) -> Result<Vec<Post>, Error>;

@@ -135,9 +135,16 @@ impl Worker {
 
     async fn posts(&self, client: &Client, turn: usize) {
         let text = format!("{} says {turn}", self.person);
-        let answer =
-            client.create_post(CreatePostRequest { author_id: self.person.to_string(), text: text.clone() }).await;
-        let outcome = Outcome::of(&answer);
+        let (author_id, key) = (self.person.to_string(), format!("turn-{turn}"));
+        let request = CreatePostRequest { author_id, text: text.clone(), idempotency_key: Some(key) };
+        let mut answer = client.create_post(request.clone()).await;
+        let mut outcome = Outcome::of(&answer);
+        if outcome == Outcome::Unknown {
+            // Whatever became of the first call, the key makes it one post. At another pod, since this one may be gone.
+            answer = self.clients[(turn + 1) % self.clients.len()].create_post(request).await;
+            // A second call that fails, however clearly, says nothing about the first.
+            outcome = if answer.is_ok() { Outcome::Acknowledged } else { Outcome::Unknown };
+        }
         let id = answer.ok().and_then(|answer| answer.post).map(|post| post.id);
         self.journal.write(self.person, Deed::Post { text, id }, outcome);
     }

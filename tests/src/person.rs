@@ -63,7 +63,13 @@ impl Person {
 
     /// Writes a post, if that is possible.
     pub async fn tries_to_post(&self, text: &str) -> Result<Post, Error> {
-        let request = CreatePostRequest { author_id: self.id.to_string(), text: text.into() };
+        self.posts_with_key(text, None).await
+    }
+
+    /// Writes a post under an idempotency key, if that is possible.
+    pub async fn posts_with_key(&self, text: &str, key: Option<&str>) -> Result<Post, Error> {
+        let (author_id, text, idempotency_key) = (self.id.to_string(), text.into(), key.map(str::to_owned));
+        let request = CreatePostRequest { author_id, text, idempotency_key };
         Ok(self.timeline.create_post(request).await?.post.expect("a post"))
     }
 

@@ -47,6 +47,7 @@ pub async fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::E
     let ids = store::writer::keep(&pod, stores.ledger.writer_numbers.clone(), clock.clone()).await?;
     let people = people::People::new(&stores, ids.clone(), clock, random, config.people)?;
     let posts = posts::Posts::new(&stores, ids);
+    posts.start_forgetting_keys(&pod);
     let homes = home::Homes::new(&stores);
     grpc::Server::default()
         .with(people::grpc::service(people))

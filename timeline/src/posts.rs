@@ -1,11 +1,13 @@
 //! Posts: writing, reading, liking.
 
 pub(crate) mod grpc;
+mod key;
 mod text;
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
-use chassis::{Error, Reason, id::Minter};
+use chassis::{Error, OnFailure, Pod, Reason, Stage, id::Minter};
+use key::IdempotencyKey;
 use proto::{
     PostId, UserId,
     freshet::event::v1::{Liked, PostCreated, envelope::Payload},
@@ -27,8 +29,20 @@ impl Posts {
         Self { ledger: stores.ledger.posts.clone(), ids }
     }
 
-    async fn create(&self, author: UserId, text: Text) -> Result<Post, Error> {
-        let post = NewPost { id: self.ids.mint()?, author, text: text.into() };
+    /// Forgets old idempotency keys for as long as the pod runs.
+    pub(crate) fn start_forgetting_keys(&self, pod: &Pod) {
+        let ledger = self.ledger.clone();
+        pod.tasks.spawn("old keys", Stage::Loops, OnFailure::Restart, move |stop| {
+            let ledger = ledger.clone();
+            async move {
+                key::keep_forgetting(&*ledger, stop).await;
+                Ok::<(), Infallible>(())
+            }
+        });
+    }
+
+    async fn create(&self, author: UserId, text: Text, key: Option<IdempotencyKey>) -> Result<Post, Error> {
+        let post = NewPost { id: self.ids.mint()?, author, text: text.into(), key: key.map(Into::into) };
         let compose = |row: &Post| {
             Payload::PostCreated(PostCreated {
                 post_id: row.id.to_string(),

@@ -47,7 +47,7 @@ const fn code(reason: Reason) -> Code {
         Reason::NotAllowed => Code::PermissionDenied,
         Reason::UserNotFound | Reason::PostNotFound => Code::NotFound,
         Reason::MethodNotFound => Code::Unimplemented,
-        Reason::HandleTaken => Code::AlreadyExists,
+        Reason::HandleTaken | Reason::IdempotencyKeyTaken => Code::AlreadyExists,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,
         Reason::Unavailable => Code::Unavailable,
         Reason::Internal => Code::Internal,

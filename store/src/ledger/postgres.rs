@@ -5,6 +5,7 @@
 mod connect;
 mod failure;
 mod migrate;
+mod slots;
 mod wakeups;
 
 // Compiled once for each driver.
@@ -20,6 +21,8 @@ mod event;
 mod graph;
 #[path = "sql/install.rs"]
 mod install;
+#[path = "sql/keys.rs"]
+mod keys;
 #[path = "sql/leases.rs"]
 mod leases;
 #[path = "sql/letter_orders.rs"]
@@ -38,6 +41,7 @@ use std::{sync::Arc, time::Duration};
 use chassis::{Random, config::without_password};
 use failure::{failed, no_answer};
 pub(crate) use migrate::migrate;
+use slots::Sweeper;
 use sqlx::{PgPool, Postgres as Driver, QueryBuilder, Transaction, postgres::PgRow};
 use tokio::time::timeout;
 use wakeups::Wakeups;
@@ -84,6 +88,7 @@ impl Postgres {
         migrate::require_up_to_date(&options).await.map_err(|cause| unusable(url, &cause))?;
         let pool = connect::pool(&options, config.ledger_connections_max);
         let wakeups = Wakeups::start(&pool, &options, parts);
+        Sweeper::start(&pool, wakeups.wanted(), parts);
         let ledger = Self { pool, shards: config.shards, random: parts.random.clone(), wakeups };
         match timeout(OPEN_MAX, ledger.check_install()).await {
             Ok(checked) => checked.map_err(|cause| unusable(url, &cause))?,

@@ -14,6 +14,8 @@ mod event;
 mod graph;
 #[path = "sql/install.rs"]
 mod install;
+#[path = "sql/keys.rs"]
+mod keys;
 #[path = "sql/leases.rs"]
 mod leases;
 #[path = "sql/letter_orders.rs"]

@@ -14,6 +14,8 @@ pub struct Truth {
 pub struct WrittenPost {
     /// What it says.
     pub text: String,
+    /// Whether an idempotency key stands for it.
+    pub has_key: bool,
 }
 
 impl Truth {
@@ -27,8 +29,9 @@ impl Truth {
 
     /// All posts, by id.
     pub async fn posts(&self) -> BTreeMap<String, WrittenPost> {
-        let rows = self.query("SELECT id, text FROM posts").await;
-        rows.iter().map(|row| (row.get::<_, i64>(0).to_string(), WrittenPost { text: row.get(1) })).collect()
+        let query = "SELECT id, text, EXISTS (SELECT 1 FROM post_keys WHERE post = posts.id) FROM posts";
+        let written = |row: &Row| WrittenPost { text: row.get(1), has_key: row.get(2) };
+        self.query(query).await.iter().map(|row| (row.get::<_, i64>(0).to_string(), written(row))).collect()
     }
 
     /// Who likes what.

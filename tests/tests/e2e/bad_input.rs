@@ -50,6 +50,20 @@ async fn a_text_has_1_to_300_characters_as_people_count_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_idempotency_key_has_1_to_64_visible_characters_and_stands_for_one_text() {
+    let world = Sandbox::start().await;
+    let [ada, lin] = world.people(["ada", "lin"]).await;
+    ada.follow(&lin).await;
+    for key in ["", " ", "two words", "clé", "a\u{7f}", &"k".repeat(65)] {
+        names_field(lin.posts_with_key("hello", Some(key)).await, "idempotency_key", "1 to 64 visible ASCII");
+    }
+    let longest = "k".repeat(64);
+    let post = lin.posts_with_key("hello", Some(&longest)).await.expect("a post");
+    has_reason(lin.posts_with_key("something else", Some(&longest)).await, Reason::IdempotencyKeyTaken);
+    ada.home_shows(&[&post]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_page_has_1_to_200_entries() {
     let world = Sandbox::start().await;
     let [ada] = world.people(["ada"]).await;

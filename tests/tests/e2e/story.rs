@@ -19,6 +19,28 @@ async fn a_post_reaches_the_follower_the_open_stream_and_the_hot_list() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_post_that_is_asked_for_again_by_its_key_is_there_once() {
+    let world = Sandbox::with(Pods::TWO).await;
+    let [ada, lin, max] = world.people(["ada", "lin", "max"]).await;
+    ada.follow(&lin).await;
+    ada.follow(&max).await;
+    let mut stream = ada.stream().await;
+
+    let first = lin.posts_with_key("hello", Some("key")).await.expect("a post");
+    ada.like(&first).await;
+    let again = lin.posts_with_key("hello", Some("key")).await.expect("the same post");
+    assert_eq!((&again.id, again.like_count), (&first.id, 1));
+    stream.shows_next(&first).await;
+    // A key is its author's own, and without one every call is a post.
+    let other = max.posts_with_key("hello", Some("key")).await.expect("another post");
+    stream.shows_next(&other).await;
+    let more = lin.post("hello").await;
+
+    stream.shows_next(&more).await;
+    ada.home_shows(&[&more, &other, &first]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_pods_of_each_role_give_every_reader_every_post_once() {
     let world = Sandbox::with(Pods::TWO).await;
     let [ada, bob, lin, max] = world.people(["ada", "bob", "lin", "max"]).await;

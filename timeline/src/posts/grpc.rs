@@ -11,7 +11,7 @@ use proto::{
 use store::ledger::Post;
 use tonic::{Request, Response, Status};
 
-use super::{Posts, text::Text};
+use super::{Posts, key::IdempotencyKey, text::Text};
 
 pub(crate) fn service(posts: Posts) -> PostServiceServer<Posts> {
     PostServiceServer::new(posts)
@@ -23,7 +23,8 @@ impl PostService for Posts {
         answer(request, async |wire| {
             let author = wire.author_id.parse().in_field("author_id")?;
             let text = Text::new(wire.text).in_field("text")?;
-            Ok(CreatePostResponse { post: Some(to_wire(self.create(author, text).await?)) })
+            let key = wire.idempotency_key.map(IdempotencyKey::new).transpose().in_field("idempotency_key")?;
+            Ok(CreatePostResponse { post: Some(to_wire(self.create(author, text, key).await?)) })
         })
         .await
     }

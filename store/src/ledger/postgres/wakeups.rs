@@ -63,6 +63,11 @@ impl Wakeups {
         self.wanted.send_if_modified(|wanted| !std::mem::replace(wanted, true));
         self.heard.subscribe()
     }
+
+    /// Becomes true, once and for all, when somebody here publishes.
+    pub(super) fn wanted(&self) -> watch::Receiver<bool> {
+        self.wanted.subscribe()
+    }
 }
 
 #[derive(Clone)]

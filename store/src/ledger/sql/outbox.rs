@@ -29,10 +29,11 @@ impl Outbox for SqlLedger {
     }
 
     async fn waiting(&self) -> Result<Vec<Shard>, Error> {
-        // A look at each shard's first row: DISTINCT would read all rows of a long backlog.
+        // A look at each shard's first row. DISTINCT would read all rows of a long backlog, and so would EXISTS, which
+        // PostgreSQL turns into a join.
         let query = format!(
-            "{SHARDS} SELECT shard FROM shards WHERE EXISTS (SELECT 1 FROM outbox WHERE outbox.shard = shards.shard) \
-             ORDER BY shard"
+            "{SHARDS} SELECT shard FROM shards WHERE (SELECT id FROM outbox WHERE outbox.shard = shards.shard \
+                 ORDER BY id LIMIT 1) IS NOT NULL ORDER BY shard"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(i64::from(self.shards));
         let rows = self.answered(query.fetch_all(self.reader())).await?;
@@ -68,7 +69,8 @@ impl SqlLedger {
         if held.is_none() {
             return Ok(false);
         }
-        let mut query = QueryBuilder::new("DELETE FROM outbox WHERE id");
+        let mut query = QueryBuilder::new("DELETE FROM outbox WHERE shard = ");
+        query.push_bind(i64::from(lease.shard.0)).push(" AND id");
         push_is_one_of(&mut query, ids.to_vec());
         query.build().execute(&mut *change.transaction).await.map_err(failed)?;
         self.commit(change).await?;

@@ -1,10 +1,19 @@
 //! Posts and likes.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use proto::{PostId, UserId};
 use sqlx::{QueryBuilder, Row as _};
 
-use super::{LOCK_ROW, Row, SqlLedger, accounts::require_users, failed, push_is_one_of, row::number};
+use super::{
+    LOCK_ROW, Row, SqlLedger,
+    accounts::require_users,
+    failed,
+    keys::{post_of_key, take_key},
+    push_is_one_of,
+    row::number,
+};
 use crate::{
     Entity, Error,
     ledger::{Event, Likes, NewPost, Post, Posts},
@@ -16,6 +25,10 @@ pub(super) const COLUMNS: &str = "id, author, text, created_at_ms, like_count, l
 impl Posts for SqlLedger {
     async fn create(&self, new: NewPost, event: Event<'_, Post>) -> Result<Post, Error> {
         self.retried(|| self.try_create_post(&new, &event)).await
+    }
+
+    async fn forget_keys(&self, older_than: Duration, limit: u32) -> Result<u64, Error> {
+        self.retried(|| self.try_forget_keys(older_than, limit)).await
     }
 
     async fn batch(&self, ids: &[PostId]) -> Result<Vec<Post>, Error> {
@@ -49,6 +62,11 @@ impl SqlLedger {
     async fn try_create_post(&self, new: &NewPost, event: &Event<'_, Post>) -> Result<Post, Error> {
         let mut change = self.begin().await?;
         require_users(&mut change, [new.author; 2]).await?;
+        if let Some(key) = &new.key
+            && !take_key(&mut change, new, key).await?
+        {
+            return post_of_key(&mut change, new, key).await;
+        }
         let (created_at_ms, version) = (new.id.unix_ms(), change.now_us);
         sqlx::query("INSERT INTO posts (id, author, text, created_at_ms, version) VALUES ($1, $2, $3, $4, $5)")
             .bind(new.id.get())

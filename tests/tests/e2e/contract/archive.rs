@@ -74,7 +74,7 @@ impl Opened {
 
     /// Puts a post into the ledger, where an embedded archive has it from.
     async fn commit(&self, author: i64, number: i64, text: &str) -> Post {
-        let post = NewPost { id: id(number), author: user(author), text: text.to_owned() };
+        let post = NewPost { id: id(number), author: user(author), text: text.to_owned(), key: None };
         let compose =
             |_: &_| Payload::PostCreated(PostCreated { author_id: author.to_string(), ..PostCreated::default() });
         self.ledger.posts.create(post, Event { id: event_id(1000 + number), compose: &compose }).await.unwrap()

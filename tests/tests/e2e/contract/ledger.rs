@@ -3,7 +3,9 @@
 mod accounts;
 mod archive;
 mod dead_letters;
+mod events;
 mod graph;
+mod keys;
 mod leases;
 mod migrations;
 mod outbox;
@@ -100,6 +102,10 @@ impl World {
     }
 
     async fn post(&self, author: UserId, text: &str) -> Result<Post, Error> {
+        self.post_with_key(author, text, None).await
+    }
+
+    async fn post_with_key(&self, author: UserId, text: &str, key: Option<&str>) -> Result<Post, Error> {
         let compose = |row: &Post| {
             Payload::PostCreated(PostCreated {
                 post_id: row.id.to_string(),
@@ -108,7 +114,7 @@ impl World {
                 created_at_ms: row.created_at_ms,
             })
         };
-        let new = NewPost { id: self.id(), author, text: text.to_owned() };
+        let new = NewPost { id: self.id(), author, text: text.to_owned(), key: key.map(str::to_owned) };
         self.ledger.posts.create(new, Event { id: self.id(), compose: &compose }).await
     }
 

@@ -1,5 +1,7 @@
 //! What only a ledger of many pods has: transactions that stay open, pods that hear of each other, locks that are held.
 
+mod slots;
+
 use futures_util::future::join_all;
 use std::{collections::HashSet, time::Duration};
 use store::{
