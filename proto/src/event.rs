@@ -37,6 +37,9 @@ impl Topic {
     }
 }
 
+/// The type of marks: for those who tell them from events without decoding them.
+pub const MARK: &str = "relay.mark";
+
 impl Payload {
     /// How the type is written in envelopes, outbox rows and headers.
     #[must_use]
@@ -46,7 +49,7 @@ impl Payload {
             Self::Followed(_) => "graph.followed",
             Self::PostCreated(_) => "post.created",
             Self::Liked(_) => "post.liked",
-            Self::Mark(_) => "relay.mark",
+            Self::Mark(_) => MARK,
         }
     }
 

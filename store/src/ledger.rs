@@ -210,6 +210,10 @@ pub trait Outbox: Send + Sync {
     /// Takes published rows away, if the lease still stands. False, and nothing is taken away, when it does not.
     async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error>;
 
+    /// Moves a row that the event log refuses for good to the dead letters, with the reason, if the lease still stands.
+    /// False, and nothing is moved, when it does not. A row that is gone already is no obstacle.
+    async fn bury(&self, lease: &Lease, id: i64, error: &str) -> Result<bool, Error>;
+
     /// The shards in which rows wait.
     async fn waiting(&self) -> Result<Vec<Shard>, Error>;
 

@@ -8,18 +8,19 @@ use std::{
 };
 
 use async_trait::async_trait;
+use chassis::failpoint;
 use proto::event::Topic;
 use sqlx::{QueryBuilder, Row as _, sqlite::SqliteRow};
 use tokio::sync::watch;
+use tracing::warn;
 
-use super::{Buried, Consumer, EventLog, Received, Record};
+use super::{AppendError, Buried, Consumer, EventLog, Received, Record, STORE, until_refused};
 use crate::{
     Error, Shard,
     error::damaged,
     ledger::{Sqlite, sqlite_failed as failed},
 };
 
-const STORE: &str = "the event log";
 const BATCH: u32 = 256;
 /// How long an event is kept.
 const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -47,6 +48,40 @@ impl SqliteLog {
         Self { ledger, appended: watch::Sender::new(0), groups: Arc::default() }
     }
 
+    /// All of them in one transaction, or none.
+    async fn append_all(&self, records: &[Record]) -> Result<(), Error> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let now = self.ledger.clock().unix_ms();
+        let mut transaction = self.ledger.writer().begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+        let mut query = QueryBuilder::new(
+            "INSERT INTO event_log (topic, partition, key, type, payload, traceparent, epoch, appended_at_ms) ",
+        );
+        query.push_values(records, |mut row, record| {
+            row.push_bind(record.topic.name())
+                .push_bind(record.partition.0)
+                .push_bind(record.key.as_str())
+                .push_bind(record.kind.as_str())
+                .push_bind(record.payload.as_ref())
+                .push_bind(record.traceparent.as_str())
+                .push_bind(record.epoch)
+                .push_bind(now);
+        });
+        query.build().execute(&mut *transaction).await.map_err(failed)?;
+        failpoint::reach("relay.sent_before_ack").await;
+        transaction.commit().await.map_err(failed)?;
+        let mut before = 0;
+        self.appended.send_modify(|appended| before = std::mem::replace(appended, *appended + records.len() as u64));
+        if before / TRIM_EVERY != (before + records.len() as u64) / TRIM_EVERY {
+            // They are in the log, whatever becomes of the old ones; those are looked for again.
+            if let Err(cause) = self.trim().await {
+                warn!("cannot take old events off the event log: {cause}");
+            }
+        }
+        Ok(())
+    }
+
     async fn trim(&self) -> Result<(), Error> {
         let retention = i64::try_from(RETENTION.as_millis()).unwrap_or(i64::MAX);
         sqlx::query("DELETE FROM event_log WHERE appended_at_ms < $1")
@@ -60,32 +95,13 @@ impl SqliteLog {
 
 #[async_trait]
 impl EventLog for SqliteLog {
-    async fn append(&self, records: Vec<Record>) -> Result<(), Error> {
-        if records.is_empty() {
-            return Ok(());
+    async fn append(&self, records: Vec<Record>) -> Result<(), AppendError> {
+        let (taken, refused) = until_refused(&records);
+        self.append_all(taken).await.map_err(|cause| AppendError { acknowledged: 0, cause })?;
+        match refused {
+            Some(cause) => Err(AppendError { acknowledged: taken.len(), cause }),
+            None => Ok(()),
         }
-        let now = self.ledger.clock().unix_ms();
-        let mut query = QueryBuilder::new(
-            "INSERT INTO event_log (topic, partition, key, type, payload, traceparent, epoch, appended_at_ms) ",
-        );
-        query.push_values(&records, |mut row, record| {
-            row.push_bind(record.topic.name())
-                .push_bind(record.partition.0)
-                .push_bind(record.key.as_str())
-                .push_bind(record.kind.as_str())
-                .push_bind(record.payload.as_ref())
-                .push_bind(record.traceparent.as_str())
-                .push_bind(record.epoch)
-                .push_bind(now);
-        });
-        query.build().execute(self.ledger.writer()).await.map_err(failed)?;
-        let before = *self.appended.borrow();
-        let after = before + records.len() as u64;
-        self.appended.send_replace(after);
-        if before / TRIM_EVERY != after / TRIM_EVERY {
-            self.trim().await?;
-        }
-        Ok(())
     }
 
     async fn join(&self, group: &'static str, topics: &[Topic]) -> Result<Box<dyn Consumer>, Error> {

@@ -18,6 +18,8 @@ mod leases;
 mod outbox;
 #[path = "sql/posts.rs"]
 mod posts;
+#[path = "sql/refused.rs"]
+mod refused;
 #[path = "sql/row.rs"]
 mod row;
 #[path = "sql/writers.rs"]
