@@ -8,14 +8,14 @@ use chassis::{Clock, trace};
 use prost::Message as _;
 use proto::{
     PostId, UserId,
-    freshet::event::v1::{Delivery, Envelope, Followed, PostCreated, envelope::Payload},
+    freshet::event::v1::{Delivery, Envelope, Followed, Mark, PostCreated, envelope::Payload},
 };
 use store::{
-    Stores,
+    Shard, Stores,
     archive::PostsByAuthor,
     consumer::{Apply, Failure},
     ledger::{Graph, Likes, Post},
-    sets::{Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, PodName, PodStreams, Recents},
+    sets::{Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, PodName, PodStreams, Recents, Settled},
 };
 use tokio::time::Instant;
 
@@ -29,6 +29,7 @@ pub(crate) struct Deliver {
     homes: Arc<dyn HomeTimelines>,
     recents: Arc<dyn Recents>,
     pods: Arc<dyn PodStreams>,
+    settled: Arc<dyn Settled>,
     clock: Arc<dyn Clock>,
 }
 
@@ -40,6 +41,7 @@ impl Deliver {
             homes: stores.sets.homes.clone(),
             recents: stores.sets.recents.clone(),
             pods: stores.sets.pod_streams.clone(),
+            settled: stores.sets.settled.clone(),
             clock,
         }
     }
@@ -111,12 +113,21 @@ impl Deliver {
     }
 }
 
+impl Deliver {
+    /// All that stands before a mark in its partition was applied before it.
+    async fn passed(&self, mark: &Mark) -> Result<(), Failure> {
+        let shard = u16::try_from(mark.partition).map_err(|cause| Failure::Final(format!("partition {cause}")))?;
+        Ok(self.settled.passed(Shard(shard), mark.settled_unix_ms).await?)
+    }
+}
+
 #[async_trait]
 impl Apply for Deliver {
     async fn apply(&self, envelope: &Envelope, not_after: Instant) -> Result<(), Failure> {
         match &envelope.payload {
             Some(Payload::PostCreated(event)) => self.post_created(envelope, event, not_after).await,
             Some(Payload::Followed(event)) => self.followed(event).await,
+            Some(Payload::Mark(mark)) => self.passed(mark).await,
             _ => Err(Failure::Final(format!("the relay does not know events of type {:?}", envelope.r#type))),
         }
     }

@@ -3,6 +3,7 @@
 
 mod held;
 mod lane;
+mod marks;
 
 use std::{sync::Arc, time::Duration};
 

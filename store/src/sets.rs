@@ -15,7 +15,7 @@ use proto::{EntryId, PostId, UserId};
 pub(crate) use redis::Redis;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Error, ledger::Likes};
+use crate::{Error, Shard, ledger::Likes};
 
 /// What a home timeline, its sentinel included, holds at the most. Redis turns a larger sorted set into a skiplist, of five
 /// times the memory, and never back.
@@ -48,13 +48,15 @@ pub struct Sets {
     pub hot_lists: Arc<dyn HotLists>,
     /// Which relays there are.
     pub relay_members: Arc<dyn RelayMembers>,
+    /// How far what is in the sets is whole.
+    pub settled: Arc<dyn Settled>,
 }
 
 impl Sets {
     /// All of them by one adapter.
     pub(crate) fn of<A>(adapter: Arc<A>) -> Self
     where
-        A: HomeTimelines + Recents + Sessions + Connections + PodStreams + HotLists + RelayMembers + 'static,
+        A: HomeTimelines + Recents + Sessions + Connections + PodStreams + HotLists + RelayMembers + Settled + 'static,
     {
         Self {
             homes: adapter.clone(),
@@ -63,7 +65,8 @@ impl Sets {
             connections: adapter.clone(),
             pod_streams: adapter.clone(),
             hot_lists: adapter.clone(),
-            relay_members: adapter,
+            relay_members: adapter.clone(),
+            settled: adapter,
         }
     }
 }
@@ -286,4 +289,20 @@ pub trait RelayMembers: Send + Sync {
 
     /// Says that a relay is there no longer.
     async fn leave(&self, member: &str) -> Result<(), Error>;
+}
+
+/// How far the events of each partition of the posts were applied, by the marks among them. It lies with what they were applied
+/// to, and is lost with it.
+#[async_trait]
+pub trait Settled: Send + Sync {
+    /// Says that a mark was passed: all of its partition from up to this millisecond was applied. It never goes back.
+    async fn passed(&self, shard: Shard, unix_ms: i64) -> Result<(), Error>;
+
+    /// The millisecond of each of so many shards, in order; `None` where no mark was passed since the sets were lost.
+    async fn all(&self, shards: u16) -> Result<Vec<Option<i64>>, Error>;
+
+    /// The millisecond up to which all of them are settled: the least. `None` where one is missing: that one may be far behind.
+    async fn settled(&self, shards: u16) -> Result<Option<i64>, Error> {
+        Ok(self.all(shards).await?.into_iter().min().flatten())
+    }
 }

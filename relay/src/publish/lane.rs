@@ -16,7 +16,7 @@ use tokio::{
 };
 use tracing::{Instrument as _, Span, error, warn};
 
-use super::{RETRY_MAX, RETRY_MIN, held::Held};
+use super::{RETRY_MAX, RETRY_MIN, held::Held, marks::Marks};
 
 /// How many rows are under way at once in a shard.
 const BATCH_ROWS: u32 = 1000;
@@ -32,14 +32,17 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// No lanes yet.
+    /// No lanes yet, but the marks that go down each of them.
     pub(super) fn new(
         outbox: Arc<dyn Outbox>,
         log: Arc<dyn EventLog>,
         held: watch::Receiver<Held>,
         stop: Stop,
     ) -> Self {
-        Self { outbox, log, held, stop, bells: BTreeMap::new(), running: JoinSet::new() }
+        let mut running = JoinSet::new();
+        let marks = Marks { outbox: outbox.clone(), log: log.clone(), held: held.clone(), stop: stop.clone() };
+        running.spawn(async move { marks.run().await }.instrument(Span::current()));
+        Self { outbox, log, held, stop, bells: BTreeMap::new(), running }
     }
 
     /// Opens the lanes of shards that have none yet. A lane stays when its shard goes to another relay: it finds that it has

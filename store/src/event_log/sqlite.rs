@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use chassis::failpoint;
-use proto::event::Topic;
+use proto::event::{MARK, Topic};
 use sqlx::{QueryBuilder, Row as _, sqlite::SqliteRow};
 use tokio::sync::watch;
 use tracing::warn;
@@ -55,6 +55,15 @@ impl SqliteLog {
         }
         let now = self.ledger.clock().unix_ms();
         let mut transaction = self.ledger.writer().begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+        for mark in records.iter().filter(|record| record.kind == MARK) {
+            // It tells all that the one before it told; without this, an idle log would grow for ever.
+            sqlx::query("DELETE FROM event_log WHERE type = 'relay.mark' AND topic = $1 AND partition = $2")
+                .bind(mark.topic.name())
+                .bind(mark.partition.0)
+                .execute(&mut *transaction)
+                .await
+                .map_err(failed)?;
+        }
         let mut query = QueryBuilder::new(
             "INSERT INTO event_log (topic, partition, key, type, payload, traceparent, epoch, appended_at_ms) ",
         );

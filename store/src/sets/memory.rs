@@ -5,6 +5,7 @@ mod connections;
 mod homes;
 mod hot;
 mod members;
+mod settled;
 mod sorted_set;
 
 use std::{
@@ -19,7 +20,7 @@ use sorted_set::SortedSet;
 use tokio::sync::Notify;
 
 use super::{Entry, PodName, RECENT_MEMBERS_MAX, Recents, Session, SessionHash, Sessions};
-use crate::Error;
+use crate::{Error, Shard};
 
 /// All sets, in the process.
 pub struct Memory {
@@ -41,6 +42,7 @@ struct State {
     hot: BTreeMap<String, hot::Day>,
     /// With the time when each runs out.
     relays: BTreeMap<PodName, i64>,
+    settled: BTreeMap<Shard, i64>,
 }
 
 impl Memory {

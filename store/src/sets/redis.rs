@@ -12,6 +12,7 @@ mod pod_streams;
 mod recents;
 mod script;
 mod sessions;
+mod settled;
 
 use std::{path::Path, sync::Arc, time::Duration};
 

@@ -32,6 +32,10 @@ impl Outbox for SqlLedger {
         self.retried(|| self.try_bury(lease, id, error)).await
     }
 
+    async fn marks(&self, leases: &[Lease]) -> Result<Vec<(Shard, i64)>, Error> {
+        self.retried(|| self.try_marks(leases)).await
+    }
+
     async fn waiting(&self) -> Result<Vec<Shard>, Error> {
         // A look at each shard's first row: DISTINCT would read all rows of a long backlog.
         let query = format!(

@@ -77,6 +77,7 @@ pub(super) struct Scripts {
     pub(super) record_hot: Script,
     pub(super) complete_hot: Script,
     pub(super) ping_relay: Script,
+    pub(super) pass_mark: Script,
 }
 
 impl Scripts {
@@ -93,6 +94,7 @@ impl Scripts {
             record_hot: Script::new(include_str!("lua/record_hot.lua")),
             complete_hot: Script::new(include_str!("lua/complete_hot.lua")),
             ping_relay: Script::new(include_str!("lua/ping_relay.lua")),
+            pass_mark: Script::new(include_str!("lua/pass_mark.lua")),
         }
     }
 }

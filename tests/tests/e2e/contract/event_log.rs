@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::{FutureExt as _, future::select_all};
-use proto::event::Topic;
+use proto::event::{MARK, Topic};
 use store::{
     Config, Error, Shard,
     event_log::{Buried, Consumer, EventLog, RECORD_BYTES_MAX, Received, Record},
@@ -333,6 +333,21 @@ async fn a_pod_that_drains_has_left_its_groups(Opened { log, config, ledger, _da
     assert_eq!(draining.pod.tasks.deaths(), Vec::<String>::new());
     let mut next = log.join(GROUP, &[Topic::Posts]).await.unwrap();
     read(&mut *next, usize::from(SHARDS)).await;
+}
+
+/// What only the embedded log does: it would grow for ever by what nobody wrote.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_replaces_the_one_before_it_in_its_partition() {
+    let Some(Opened { log, .. }) = open(Adapter::Sqlite).await else { return };
+    let mark = |partition, key| Record { kind: MARK.to_owned(), ..record(Topic::Posts, partition, key) };
+    let event = |key| record(Topic::Posts, 0, key);
+    log.append(vec![event("a"), mark(0, "old"), mark(1, "other"), event("b")]).await.unwrap();
+    log.append(vec![mark(0, "older")]).await.unwrap();
+    log.append(vec![event("c"), mark(0, "new")]).await.unwrap();
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let events = read(&mut *member, 5).await;
+    assert_eq!(in_order(&events), ["a", "b", "c", "new", "other"]);
+    assert!(member.next().now_or_never().is_none());
 }
 
 /// What only Kafka has: topics that are made beforehand, brokers that may be away, limits.
