@@ -1,5 +1,6 @@
 //! What the end-to-end suites stand on: a sandbox of pods in one process, people who use them, real processes, tools.
 
+pub mod bench;
 pub mod cluster;
 pub mod collector;
 pub mod crowd;

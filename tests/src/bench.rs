@@ -1,0 +1,82 @@
+//! Speed, measured on real servers. A goal is a ratio of two figures of one run, so that it holds on any machine; the figures
+//! themselves are kept in docs/benchmarks.md.
+
+mod outbox;
+
+use std::{fmt, fs, process::ExitCode};
+
+use crate::tools::root;
+
+const PAGE: &str = "docs/benchmarks.md";
+
+/// What an area's run came to.
+struct Report {
+    goals: Vec<Goal>,
+    /// What was measured, a line each.
+    figures: Vec<String>,
+}
+
+/// What must hold.
+struct Goal {
+    name: &'static str,
+    ratio: f64,
+    /// The least ratio that is good enough.
+    least: f64,
+}
+
+impl Goal {
+    fn is_met(&self) -> bool {
+        self.ratio >= self.least
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let met = if self.is_met() { "met" } else { "short" };
+        write!(f, "{} ratio {:.2} goal {:.2} {met}", self.name, self.ratio, self.least)
+    }
+}
+
+/// Measures the area that the command line names. Fails when a goal is missed.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let (area, write) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [area] => (area, false),
+        [area, "--write"] => (area, true),
+        _ => panic!("usage: bench AREA [--write]"),
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let report = runtime.block_on(measure(area));
+    for figure in &report.figures {
+        println!("{area} {figure}");
+    }
+    for goal in &report.goals {
+        println!("{area} {goal}");
+    }
+    if write {
+        write_down(area, &report);
+    }
+    if report.goals.iter().all(Goal::is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+async fn measure(area: &str) -> Report {
+    match area {
+        "outbox" => outbox::measure().await,
+        other => panic!("there is no area {other}: outbox"),
+    }
+}
+
+/// Replaces what stands between the area's marks on the page.
+fn write_down(area: &str, report: &Report) {
+    let path = root().join(PAGE);
+    let page = fs::read_to_string(&path).expect("the page");
+    let (begin, end) = (format!("<!-- figures of {area} -->\n"), "<!-- end -->");
+    let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {begin:?} in {PAGE}"));
+    let (_, after) = rest.split_once(end).unwrap_or_else(|| panic!("no {end:?} in {PAGE}"));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let lines = report.figures.iter().cloned().chain(report.goals.iter().map(Goal::to_string));
+    let lines: String = lines.map(|line| format!("{line}\n")).collect();
+    let figures = format!("`tests/bench {area} --write`, on {cores} cores:\n\n```text\n{lines}```\n");
+    fs::write(&path, format!("{before}{begin}{figures}{end}{after}")).expect("the page");
+}
