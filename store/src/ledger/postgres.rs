@@ -6,6 +6,7 @@ mod connect;
 mod failure;
 mod look;
 mod migrate;
+mod remove;
 mod wakeups;
 
 // Compiled once for each driver.

@@ -37,7 +37,7 @@ use sqlx::{
 };
 use tokio::sync::watch;
 
-use super::migrations;
+use super::{Lease, migrations};
 use crate::{Error, OpenError};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -140,6 +140,12 @@ impl Sqlite {
     async fn look(&self) -> Result<Look, Error> {
         let change = self.begin().await?;
         Ok(Look { connection: change.transaction, now_us: change.now_us, open_since_us: None })
+    }
+
+    /// Whether rows were removed in one statement: there are no round trips to save.
+    #[expect(clippy::unused_async, reason = "another ledger does it")]
+    async fn removed_at_once(&self, _lease: &Lease, _ids: &[i64]) -> Result<bool, Error> {
+        Ok(false)
     }
 
     /// A change that is alone on the writer numbers: every change is.

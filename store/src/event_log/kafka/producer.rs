@@ -28,8 +28,8 @@ const HAND_OVER_MAX: Duration = Duration::from_secs(1);
 /// How long a record may take from then until it is acknowledged.
 const DELIVERY_MAX: Duration = Duration::from_secs(4);
 const _: () = assert!(HAND_OVER_MAX.as_millis() + DELIVERY_MAX.as_millis() <= APPEND_MAX.as_millis());
-/// How long a record waits for others to share its request.
-const LINGER: Duration = Duration::from_millis(2);
+/// How long a record waits for others to share its request. A batch is handed over in less.
+const LINGER: Duration = Duration::from_micros(500);
 const QUEUE_RECORDS_MAX: usize = 20_000;
 const QUEUE_KBYTES_MAX: usize = 65_536;
 /// How long to wait before a full queue is tried again.
@@ -64,7 +64,7 @@ impl Producer {
         config
             .set("enable.idempotence", "true")
             .set("acks", "all")
-            .set("linger.ms", LINGER.as_millis().to_string())
+            .set("linger.ms", (LINGER.as_secs_f64() * 1000.0).to_string())
             .set("delivery.timeout.ms", DELIVERY_MAX.as_millis().to_string())
             .set("request.timeout.ms", DELIVERY_MAX.as_millis().to_string())
             .set("queue.buffering.max.messages", QUEUE_RECORDS_MAX.to_string())

@@ -25,6 +25,9 @@ impl Outbox for SqlLedger {
     }
 
     async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error> {
+        if self.removed_at_once(lease, ids).await? {
+            return Ok(true);
+        }
         self.retried(|| self.try_remove(lease, ids)).await
     }
 
