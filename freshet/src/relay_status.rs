@@ -1,4 +1,4 @@
-//! `freshet relay status`: who publishes which shard, since when, and what waits in it.
+//! `freshet relay status`: who publishes which shard, since when, and what waits in it; and how far all of it has arrived.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -25,10 +25,21 @@ pub(crate) async fn table(
     random: Arc<dyn Random>,
 ) -> Result<String, StatusError> {
     let pod = Pod::new("relay status");
-    let ledger = settings.stores.open_ledger(&Parts { pod: pod.clone(), clock, random }).await?;
+    let parts = Parts { pod: pod.clone(), clock: clock.clone(), random };
+    let ledger = settings.stores.open_ledger(&parts).await?;
     let shards = ledger.shard_leases.overview().await;
+    let settled = match &shards {
+        Ok(shards) => settled_of(&settings, &parts, shards.len()).await,
+        Err(_) => Ok(Vec::new()),
+    };
     drain(&pod, GRACE).await;
-    Ok(lines(&shards?))
+    Ok(lines(&shards?) + &settled_line(settled, clock.unix_ms()))
+}
+
+/// How far each shard is settled. The table is told also while the sets are away.
+async fn settled_of(settings: &Settings, parts: &Parts, shards: usize) -> Result<Vec<Option<i64>>, StatusError> {
+    let sets = settings.stores.open_sets(parts).await?;
+    Ok(sets.settled.all(u16::try_from(shards).unwrap_or(u16::MAX)).await?)
 }
 
 fn lines(shards: &[ShardStatus]) -> String {
@@ -43,6 +54,18 @@ fn lines(shards: &[ShardStatus]) -> String {
         _ = writeln!(text, "{shard:>5}  {owner:<24}  {epoch:>5}  {held:>8}  {backlog:>8}  {oldest}");
     }
     text
+}
+
+/// Every event up to that time has arrived: the least of all shards. A shard without a mark may be far behind.
+fn settled_line(settled: Result<Vec<Option<i64>>, StatusError>, now_ms: i64) -> String {
+    let shards = match settled {
+        Ok(shards) => shards,
+        Err(cause) => return format!("settled: unknown, {cause}\n"),
+    };
+    match (shards.iter().position(Option::is_none), shards.iter().flatten().min()) {
+        (None, Some(least)) => format!("settled: {} s ago\n", (now_ms - least).max(0) / 1000),
+        (shard, _) => format!("settled: unknown, no mark passed for shard {}\n", shard.unwrap_or(0)),
+    }
 }
 
 fn seconds(ms: i64) -> String {
@@ -71,5 +94,13 @@ mod tests {
         assert_eq!(words[0], ["shard", "owner", "epoch", "held", "backlog", "oldest"]);
         assert_eq!(words[1], ["3", "relay-1", "7", "61s", "12", "2s"]);
         assert_eq!(words[2], ["4", "-", "7", "-", "0", "-"]);
+    }
+
+    #[test]
+    fn the_last_line_tells_the_least() {
+        assert_eq!(settled_line(Ok(vec![Some(9_000), Some(8_900)]), 20_000), "settled: 11 s ago\n");
+        assert_eq!(settled_line(Ok(vec![Some(9_000), None]), 20_000), "settled: unknown, no mark passed for shard 1\n");
+        let away = store::Error::Unavailable { store: "the sets", cause: "refused".into() };
+        assert_eq!(settled_line(Err(away.into()), 0), "settled: unknown, the sets is not available: refused\n");
     }
 }

@@ -1,12 +1,14 @@
 //! From the event log to readers: a handler a type of event. Every step can be done again without harm.
 
 mod follows;
+mod marks;
 mod posts;
 
 use std::{fmt::Display, str::FromStr, sync::Arc};
 
 use chassis::Clock;
 use follows::Followed;
+use marks::Marked;
 use posts::PostCreated;
 use proto::event::kind;
 use store::{
@@ -19,7 +21,7 @@ pub(crate) fn handlers(stores: &Stores, clock: Arc<dyn Clock>) -> Handlers {
     Handlers::default()
         .on(kind::POST_CREATED, Arc::new(PostCreated::new(stores, clock)))
         .on(kind::FOLLOWED, Arc::new(Followed::new(stores)))
-        .ignoring(kind::MARK)
+        .on(kind::MARK, Arc::new(Marked::new(stores)))
 }
 
 fn parse<Id: FromStr<Err: Display>>(field: &str, text: &str) -> Result<Id, Failure> {

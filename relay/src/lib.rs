@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use chassis::{Clock, OnFailure, Pod, Stage, grpc, token::Keyring};
 use proto::event::Topic;
+pub use publish::Publisher;
 use store::{
     Stores,
     consumer::{Consumption, Group},
@@ -36,7 +37,7 @@ pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> 
     let Parts { pod, stores, clock, keyring, grpc } = parts;
     grpc::Server::default().spawn(&pod, &grpc, keyring, listener).map_err(chassis::Error::internal)?;
 
-    let publisher = Arc::new(publish::Publisher::new(pod.name(), &stores));
+    let publisher = Arc::new(Publisher::new(pod.name(), &stores));
     pod.tasks.spawn("publisher", Stage::Loops, OnFailure::Restart, move |stop| {
         let publisher = publisher.clone();
         async move { publisher.run(stop).await }

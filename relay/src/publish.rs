@@ -1,17 +1,25 @@
 //! From the outbox to the event log. The right to publish a shard is a lease in the ledger; published rows are taken away
 //! under the same lease. So what a stale owner sent is either counted already or sent again: duplicates, never loss.
 
+mod held;
+mod lane;
+mod marks;
+
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Stop, failpoint};
-use futures_util::future::join_all;
+use held::Held;
+use lane::Lanes;
 use store::{
     Error, Stores,
-    event_log::{APPEND_MAX, EventLog, Record},
-    ledger::{Lease, Outbox, OutboxRow, ShardLeases, Share},
+    event_log::{APPEND_MAX, EventLog},
+    ledger::{Outbox, ShardLeases, Share},
     sets::RelayMembers,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior, interval, sleep, sleep_until},
+};
 use tracing::{info, warn};
 
 const LEASE_TTL: Duration = Duration::from_secs(12);
@@ -21,7 +29,8 @@ const LEASE_MARGIN: Duration = Duration::from_secs(6);
 const _: () = assert!(APPEND_MAX.as_secs() < LEASE_MARGIN.as_secs());
 /// How often leftovers are looked for that no wake-up told of.
 const POLL_EVERY: Duration = Duration::from_secs(10);
-const BATCH_ROWS: u32 = 256;
+/// The least time between two looks that wake-ups ask for: at load there is one at any moment.
+const LOOK_PAUSE: Duration = Duration::from_millis(1);
 const RETRY_MIN: Duration = Duration::from_millis(100);
 /// Below the time between two claims, so that leases are kept while the log does not answer.
 const RETRY_MAX: Duration = Duration::from_secs(2);
@@ -32,7 +41,7 @@ const _: () = assert!(CLAIM_EVERY.as_secs() + LEASE_MARGIN.as_secs() < LEASE_TTL
 const MEMBER_TTL_MS: i64 = 3 * CLAIM_EVERY.as_millis() as i64;
 
 /// Publishes the shards that its pod holds.
-pub(crate) struct Publisher {
+pub struct Publisher {
     owner: String,
     members: Arc<dyn RelayMembers>,
     outbox: Arc<dyn Outbox>,
@@ -40,14 +49,10 @@ pub(crate) struct Publisher {
     log: Arc<dyn EventLog>,
 }
 
-/// What this pod may publish, and until when.
-struct Held {
-    leases: Vec<Lease>,
-    until: Instant,
-}
-
 impl Publisher {
-    pub(crate) fn new(owner: &str, stores: &Stores) -> Self {
+    /// A publisher that holds its shards under this name.
+    #[must_use]
+    pub fn new(owner: &str, stores: &Stores) -> Self {
         Self {
             owner: owner.to_owned(),
             members: stores.sets.relay_members.clone(),
@@ -57,57 +62,63 @@ impl Publisher {
         }
     }
 
-    /// Publishes until asked to stop, then gives the shards up. One loop publishes, so a wake-up never races the poll. While
-    /// the ledger or the log does not answer it tries again, with backoff; writers notice nothing.
-    pub(crate) async fn run(&self, stop: Stop) -> Result<(), Error> {
+    /// Publishes until asked to stop, then gives the shards up. This loop keeps the leases and tells each shard's lane when
+    /// rows wait; a lane publishes, and waits for no other. While the ledger or the log does not answer they try again,
+    /// with backoff; writers notice nothing.
+    pub async fn run(&self, stop: Stop) -> Result<(), Error> {
+        let held = watch::Sender::new(Held::nothing());
+        let mut lanes = Lanes::new(self.outbox.clone(), self.log.clone(), held.subscribe(), stop.clone());
         let mut wakeups = self.outbox.wakeups();
-        let mut held = Held { leases: Vec::new(), until: Instant::now() };
         let (mut claim, mut poll) = (interval(CLAIM_EVERY), interval(POLL_EVERY));
         claim.set_missed_tick_behavior(MissedTickBehavior::Delay);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut wait = RETRY_MIN;
+        let (mut wait, mut next_look) = (RETRY_MIN, Instant::now());
         loop {
+            let woken = async {
+                sleep_until(next_look).await;
+                wakeups.changed().await
+            };
             let claim_is_due = tokio::select! {
-                () = stop.cancelled() => return self.leave().await,
+                () = stop.cancelled() => break,
+                () = lanes.one_panicked() => false,
                 _ = claim.tick() => true,
                 _ = poll.tick() => false,
-                _ = wakeups.changed() => false,
+                _ = woken => false,
             };
             wakeups.mark_unchanged();
-            match self.step(&mut held, claim_is_due).await {
+            match self.step(&held, &mut lanes, claim_is_due).await {
                 Ok(()) => wait = RETRY_MIN,
                 Err(cause) => {
-                    warn!("cannot publish, trying again in {wait:?}: {cause}");
-                    // Wake-ups count for nothing meanwhile: at load there is one at any moment.
+                    warn!("cannot look for events to publish, trying again in {wait:?}: {cause}");
+                    // Wake-ups count for nothing meanwhile.
                     tokio::select! { () = stop.cancelled() => {}, () = sleep(wait) => {} }
                     wait = (wait * 2).min(RETRY_MAX);
                     claim.reset_immediately();
                 }
             }
+            next_look = Instant::now() + LOOK_PAUSE;
         }
+        lanes.finish().await;
+        self.leave().await
     }
 
-    async fn step(&self, held: &mut Held, claim_is_due: bool) -> Result<(), Error> {
+    async fn step(&self, held: &watch::Sender<Held>, lanes: &mut Lanes, claim_is_due: bool) -> Result<(), Error> {
         if claim_is_due {
             let share = self.share().await;
             let now = self.claim(share).await?;
-            for gone in held.leases.iter().filter(|lease| !now.leases.contains(lease)) {
-                let (shard, epoch) = (gone.shard, gone.epoch);
-                if share.includes(shard) {
-                    warn!(%shard, epoch, "lost the lease on shard {shard}; stopped publishing it");
-                } else {
-                    info!(%shard, epoch, "gave up shard {shard}: it is another relay's part");
-                }
-            }
-            *held = now;
+            tell_of_losses(&held.borrow(), &now, share);
+            lanes.open(now.shards());
+            held.send_replace(now);
+            failpoint::reach("relay.after_claim").await;
         }
-        self.publish(held).await
+        lanes.wake(&self.outbox.waiting().await?);
+        Ok(())
     }
 
     async fn claim(&self, share: Share) -> Result<Held, Error> {
         // Counted from before the call: the ledger's clock started it later.
         let until = Instant::now() + LEASE_TTL - LEASE_MARGIN;
-        Ok(Held { leases: self.leases.claim(&self.owner, LEASE_TTL, share).await?, until })
+        Ok(Held::new(self.leases.claim(&self.owner, LEASE_TTL, share).await?, until))
     }
 
     /// This pod's part of the shards, by the relays that are there. That is a hint, the lease is the right: while the sets do
@@ -131,44 +142,15 @@ impl Publisher {
         }
         Ok(())
     }
-
-    async fn publish(&self, held: &Held) -> Result<(), Error> {
-        let waiting = self.outbox.waiting().await?;
-        let due = held.leases.iter().filter(|lease| waiting.contains(&lease.shard));
-        // Side by side: a shard's rows wait for their own acknowledgement, and for no other's.
-        // One that cannot be published keeps none from being tried.
-        let published = join_all(due.map(|lease| self.publish_shard(lease, held.until))).await;
-        published.into_iter().collect()
-    }
-
-    async fn publish_shard(&self, lease: &Lease, until: Instant) -> Result<(), Error> {
-        loop {
-            let rows = self.outbox.oldest(lease.shard, BATCH_ROWS).await?;
-            if rows.is_empty() || Instant::now() >= until {
-                return Ok(());
-            }
-            let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
-            let records = rows.into_iter().map(|row| record(row, lease)).collect();
-            failpoint::reach("relay.before_publish").await;
-            self.log.append(records).await?;
-            failpoint::reach("relay.before_remove").await;
-            if !self.outbox.remove(lease, &ids).await? {
-                let (shard, epoch) = (lease.shard, lease.epoch);
-                warn!(%shard, epoch, "lost the lease on shard {shard} while publishing; its next owner sends again");
-                return Ok(());
-            }
-        }
-    }
 }
 
-fn record(row: OutboxRow, lease: &Lease) -> Record {
-    Record {
-        topic: row.topic,
-        partition: lease.shard,
-        key: row.key,
-        kind: row.kind,
-        payload: row.payload,
-        traceparent: row.traceparent,
-        epoch: lease.epoch,
+fn tell_of_losses(before: &Held, now: &Held, share: Share) {
+    for gone in before.leases().iter().filter(|lease| !now.leases().contains(lease)) {
+        let (shard, epoch) = (gone.shard, gone.epoch);
+        if share.includes(shard) {
+            warn!(%shard, epoch, "lost the lease on shard {shard}; stopped publishing it");
+        } else {
+            info!(%shard, epoch, "gave up shard {shard}: it is another relay's part");
+        }
     }
 }

@@ -41,13 +41,11 @@ pub enum Error {
         /// What it said.
         cause: String,
     },
-    /// The store will never take this record, whatever is tried; nothing of its batch was written.
-    #[error("{store} refuses record {record} of the batch for good: {cause}")]
+    /// The store will never take this record, whatever is tried.
+    #[error("{store} refuses it for good: {cause}")]
     Refused {
         /// Which store.
         store: &'static str,
-        /// Its place in the batch, from 0.
-        record: usize,
         /// Why.
         cause: String,
     },

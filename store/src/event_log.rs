@@ -15,6 +15,9 @@ use crate::{Error, Shard, ledger::dead_letters::NewLetter};
 
 /// How long an append may take until it fails.
 pub const APPEND_MAX: Duration = Duration::from_secs(5);
+/// What a record may have, its key and trace included. Every log has this limit, so that none takes what another refuses.
+pub const RECORD_BYTES_MAX: usize = 900_000;
+const STORE: &str = "the event log";
 
 /// An event as the log carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +55,22 @@ impl fmt::Display for Lane {
 
 /// Which of the times that a member held a lane: it rises, so that what was received in one is not taken for another's.
 pub type Turn = u64;
+impl Record {
+    /// What it counts for against [`RECORD_BYTES_MAX`].
+    fn bytes(&self) -> usize {
+        self.payload.len() + self.key.len() + self.traceparent.len()
+    }
+}
+
+/// Why an append ended before its last record.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub struct AppendError {
+    /// So many of the first records are in the log and will not be lost.
+    pub acknowledged: usize,
+    /// What became of the record after them. Those behind it may be in the log or not.
+    pub cause: Error,
+}
 
 /// An event as a consumer gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,8 +94,10 @@ impl Received {
 /// Where events are written and read.
 #[async_trait]
 pub trait EventLog: Send + Sync {
-    /// Appends events. When it answers, they will not be lost.
-    async fn append(&self, records: Vec<Record>) -> Result<(), Error>;
+    /// Appends events, in their order a partition. When it answers, they will not be lost. When it fails, it tells how many
+    /// of the first ones will not be: the others are to be sent again, in order. What is larger than [`RECORD_BYTES_MAX`]
+    /// is [`Error::Refused`]: all before it are appended, and nothing behind it.
+    async fn append(&self, records: Vec<Record>) -> Result<(), AppendError>;
 
     /// Joins a group of consumers that divide the partitions among them. Dropping the consumer leaves the group.
     async fn join(&self, group: &'static str, topics: &[Topic]) -> Result<Box<dyn Consumer>, Error>;
@@ -116,4 +137,13 @@ pub trait Consumer: Send {
     /// Commits what is done: the group will not be given it again. What is not committed in time, because the process died
     /// or another member took over, is given again.
     async fn commit(&mut self) -> Result<(), Error>;
+}
+
+/// The records before the first one that no log takes, and why it is refused, where there is one.
+fn until_refused(records: &[Record]) -> (&[Record], Option<Error>) {
+    let Some(place) = records.iter().position(|record| record.bytes() > RECORD_BYTES_MAX) else {
+        return (records, None);
+    };
+    let cause = format!("it has {} bytes, and {RECORD_BYTES_MAX} are allowed", records[place].bytes());
+    (&records[..place], Some(Error::Refused { store: STORE, cause }))
 }

@@ -6,7 +6,7 @@ mod migrations;
 mod postgres;
 mod sqlite;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,7 +22,15 @@ use crate::{
     Error, Shard,
     archive::{Archive, PostsByAuthor},
     event_log::{EventLog, SqliteLog},
+    writer::CLOCK_OFF_MAX_MS,
 };
+
+/// How long a change may take, with all its tries. So a transaction lives at most so long, and begins at most so long after
+/// its ids were minted.
+pub(crate) const CHANGE_MAX: Duration = Duration::from_secs(5);
+/// How old an event's id may be, by the ledger's clock, when its change begins: besides, a pod's clock may be slow. The ledger
+/// refuses what is older, so a pod that was frozen after it minted cannot bring up an id that others count as settled.
+pub(crate) const EVENT_AGE_MAX_MS: i64 = CHANGE_MAX.as_millis() as i64 + CLOCK_OFF_MAX_MS;
 
 /// The ledger, each part by the trait of its concern.
 #[derive(Clone)]
@@ -80,7 +88,7 @@ impl Ledger {
 /// The event of a change: its id, and how its payload is made from the row as it was written. A call that changes nothing
 /// writes no event.
 pub struct Event<'a, Row> {
-    /// Minted beforehand.
+    /// Minted before every other id of the change, and just before it: its age tells the age of all of them.
     pub id: EventId,
     /// Makes the payload from the row as it was written.
     pub compose: &'a (dyn Fn(&Row) -> Payload + Send + Sync),
@@ -221,6 +229,15 @@ pub trait Outbox: Send + Sync {
     /// Takes published rows away, if the lease still stands. False, and nothing is taken away, when it does not.
     async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error>;
 
+    /// Moves a row that the event log refuses for good to the dead letters, with the reason, if the lease still stands.
+    /// False, and nothing is moved, when it does not. A row that is gone already is no obstacle.
+    async fn bury(&self, lease: &Lease, id: i64, error: &str) -> Result<bool, Error>;
+
+    /// How far the shards of these leases are settled, in milliseconds since 1970; those whose lease does not stand are left
+    /// out. An event whose ids were minted up to that millisecond is out of the outbox, or will never be in it: it is in the
+    /// log already, or a dead letter. That stays true, however late it is told, and whoever holds the shard by then.
+    async fn marks(&self, leases: &[Lease]) -> Result<Vec<(Shard, i64)>, Error>;
+
     /// The shards in which rows wait.
     async fn waiting(&self) -> Result<Vec<Shard>, Error>;
 
@@ -289,7 +306,7 @@ pub struct ShardStatus {
 pub trait ShardLeases: Send + Sync {
     /// Takes the shards of a share that nobody holds, renews those of it that this owner holds, and gives up what it holds
     /// beyond. What is left of its earlier leases and not in the answer is lost.
-    async fn claim(&self, owner: &str, ttl: std::time::Duration, share: Share) -> Result<Vec<Lease>, Error>;
+    async fn claim(&self, owner: &str, ttl: Duration, share: Share) -> Result<Vec<Lease>, Error>;
 
     /// Gives up what this owner holds.
     async fn release(&self, owner: &str) -> Result<(), Error>;
@@ -332,7 +349,7 @@ pub trait WriterNumbers: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct WriterTerms {
     /// How long the lease stands without renewal.
-    pub ttl: std::time::Duration,
+    pub ttl: Duration,
     /// How far past the ledger's clock ids may be minted.
-    pub window: std::time::Duration,
+    pub window: Duration,
 }

@@ -15,7 +15,7 @@ use proto::{EntryId, PostId, UserId};
 pub(crate) use redis::Redis;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Error, event_log::Lane, ledger::Likes};
+use crate::{Error, Shard, event_log::Lane, ledger::Likes};
 
 /// What a home timeline, its sentinel included, holds at the most. Redis turns a larger sorted set into a skiplist, of five
 /// times the memory, and never back.
@@ -50,13 +50,24 @@ pub struct Sets {
     pub relay_members: Arc<dyn RelayMembers>,
     /// How far events are applied.
     pub progress: Arc<dyn Progress>,
+    /// How far what is in the sets is whole.
+    pub settled: Arc<dyn Settled>,
 }
 
 impl Sets {
     /// All of them by one adapter.
     pub(crate) fn of<A>(adapter: Arc<A>) -> Self
     where
-        A: HomeTimelines + Recents + Sessions + Connections + PodStreams + HotLists + RelayMembers + Progress + 'static,
+        A: HomeTimelines
+            + Recents
+            + Sessions
+            + Connections
+            + PodStreams
+            + HotLists
+            + RelayMembers
+            + Settled
+            + Progress
+            + 'static,
     {
         Self {
             homes: adapter.clone(),
@@ -66,6 +77,7 @@ impl Sets {
             pod_streams: adapter.clone(),
             hot_lists: adapter.clone(),
             relay_members: adapter.clone(),
+            settled: adapter.clone(),
             progress: adapter,
         }
     }
@@ -304,4 +316,20 @@ pub trait Progress: Send + Sync {
 
     /// Says that the lane's consumer has gone back to where the homes are, and that this is safe from its death.
     async fn accept(&self, lane: Lane) -> Result<(), Error>;
+}
+
+/// How far the events of each partition of the posts were applied, by the marks among them. It lies with what they were applied
+/// to, and is lost with it.
+#[async_trait]
+pub trait Settled: Send + Sync {
+    /// Says that a mark was passed: all of its partition from up to this millisecond was applied. It never goes back.
+    async fn passed(&self, shard: Shard, unix_ms: i64) -> Result<(), Error>;
+
+    /// The millisecond of each of so many shards, in order; `None` where no mark was passed since the sets were lost.
+    async fn all(&self, shards: u16) -> Result<Vec<Option<i64>>, Error>;
+
+    /// The millisecond up to which all of them are settled: the least. `None` where one is missing: that one may be far behind.
+    async fn settled(&self, shards: u16) -> Result<Option<i64>, Error> {
+        Ok(self.all(shards).await?.into_iter().min().flatten())
+    }
 }

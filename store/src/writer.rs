@@ -13,7 +13,7 @@ use crate::{
 const TERMS: WriterTerms = WriterTerms { ttl: Duration::from_secs(10), window: Duration::from_secs(7) };
 const RENEW_EVERY: Duration = Duration::from_secs(2);
 /// A pod whose clock is further off the ledger's than this stops minting: its ids would be out of order.
-const CLOCK_OFF_MAX_MS: i64 = 2_000;
+pub(crate) const CLOCK_OFF_MAX_MS: i64 = 2_000;
 // A pod that is cut off stops minting before its lease runs out, however far off its clock may be.
 const _: () = assert!(TERMS.window.as_millis() + (CLOCK_OFF_MAX_MS as u128) < TERMS.ttl.as_millis());
 const _: () = assert!(2 * RENEW_EVERY.as_millis() < TERMS.window.as_millis());

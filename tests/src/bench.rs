@@ -2,8 +2,11 @@
 //! themselves are kept in docs/benchmarks.md.
 
 mod outbox;
+mod relay;
 
 use std::{fmt, fs, process::ExitCode};
+
+use tokio_postgres::{Client, NoTls};
 
 use crate::tools::root;
 
@@ -63,8 +66,17 @@ pub fn main() -> ExitCode {
 async fn measure(area: &str) -> Report {
     match area {
         "outbox" => outbox::measure().await,
-        other => panic!("there is no area {other}: outbox"),
+        "relay" => relay::measure().await,
+        other => panic!("there is no area {other}: outbox, relay"),
     }
+}
+
+/// A connection beside the ledger's own.
+async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("PostgreSQL");
+    #[expect(clippy::disallowed_methods, reason = "it ends with the client")]
+    tokio::spawn(connection);
+    client
 }
 
 /// Replaces what stands between the area's marks on the page.

@@ -13,6 +13,7 @@ pub mod process;
 pub mod proxy;
 pub mod sandbox;
 pub mod servers;
+pub mod sql;
 pub mod stream;
 pub mod tools;
 pub mod wait;

@@ -30,6 +30,7 @@ use crate::{
     grpc::Client,
     logs,
     servers::{self, SERVERS},
+    sql::Sql,
     wait,
 };
 
@@ -61,6 +62,7 @@ pub struct Sandbox {
     stores: Stores,
     foundation: Pod,
     keys: String,
+    ledger_url: String,
     pods: Vec<Pod>,
     timelines: Vec<SocketAddr>,
     rankings: Vec<SocketAddr>,
@@ -88,6 +90,8 @@ impl Sandbox {
         let keys = format!("test:{}", (&random::System as &dyn Random).secret());
         let mut all = stores_of_this_run(&data).await;
         all.extend(settings.iter().map(|(key, value)| (*key, (*value).to_owned())));
+        let ledger = all.iter().find(|(key, _)| *key == "stores.ledger").map(|(_, url)| url.clone());
+        let ledger_url = ledger.unwrap_or_else(|| format!("sqlite://{}/freshet.db", data.path().display()));
         let assembly = assemble(&keys, all);
         assembly.settings.stores.migrate(Mode::Apply).await.expect("prepared stores");
         let foundation = assembly.pod("stores");
@@ -97,6 +101,7 @@ impl Sandbox {
             foundation,
             assembly,
             keys,
+            ledger_url,
             pods: Vec::new(),
             timelines: Vec::new(),
             rankings: Vec::new(),
@@ -192,6 +197,11 @@ impl Sandbox {
     #[must_use]
     pub fn stores(&self) -> &Stores {
         &self.stores
+    }
+
+    /// The ledger's database, past the ledger.
+    pub async fn sql(&self) -> Sql {
+        Sql::connect(&self.ledger_url).await
     }
 
     /// The timeline pods' addresses.

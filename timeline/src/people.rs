@@ -79,12 +79,11 @@ impl People {
     }
 
     async fn sign_up(&self, handle: Handle, name: DisplayName, password: Password) -> Result<Account, Error> {
-        let account = NewAccount {
-            id: self.ids.mint()?,
-            handle: handle.into(),
-            display_name: name.into(),
-            password_hash: self.hasher.hash(password).await?,
-        };
+        // Hashed before anything is minted: it takes its time, and the ledger takes no old ids.
+        let password_hash = self.hasher.hash(password).await?;
+        let event = self.ids.mint()?;
+        let (handle, display_name) = (handle.into(), name.into());
+        let account = NewAccount { id: self.ids.mint()?, handle, display_name, password_hash };
         let compose = |row: &Account| {
             Payload::UserCreated(UserCreated {
                 user_id: row.id.to_string(),
@@ -92,7 +91,7 @@ impl People {
                 display_name: row.display_name.clone(),
             })
         };
-        Ok(self.accounts.create(account, Event { id: self.ids.mint()?, compose: &compose }).await?)
+        Ok(self.accounts.create(account, Event { id: event, compose: &compose }).await?)
     }
 
     /// An unknown handle costs the same hashing as a wrong password, so that time does not tell them apart.

@@ -42,6 +42,7 @@ impl Posts {
     }
 
     async fn create(&self, author: UserId, text: Text, key: Option<IdempotencyKey>) -> Result<Post, Error> {
+        let event = self.ids.mint()?;
         let post = NewPost { id: self.ids.mint()?, author, text: text.into(), key: key.map(Into::into) };
         let compose = |row: &Post| {
             Payload::PostCreated(PostCreated {
@@ -51,7 +52,7 @@ impl Posts {
                 created_at_ms: row.created_at_ms,
             })
         };
-        Ok(self.ledger.create(post, Event { id: self.ids.mint()?, compose: &compose }).await?)
+        Ok(self.ledger.create(post, Event { id: event, compose: &compose }).await?)
     }
 
     async fn get(&self, id: PostId) -> Result<Post, Error> {

@@ -23,7 +23,7 @@ use rdkafka::{
 pub(crate) use topics::migrate;
 use tracing::{debug, warn};
 
-use super::{Consumer, EventLog, Record};
+use super::{AppendError, Consumer, EventLog, Record, STORE};
 use crate::{
     Error, OpenError,
     config::{Config, Namespace},
@@ -31,7 +31,6 @@ use crate::{
     open::Parts,
 };
 
-const STORE: &str = "the event log";
 /// How long a request may take that has no limit of its own. A frozen broker holds nobody longer.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// Between two tries to reach a broker, so that its return is seen soon.
@@ -64,8 +63,8 @@ impl KafkaLog {
 
 #[async_trait]
 impl EventLog for KafkaLog {
-    async fn append(&self, records: Vec<Record>) -> Result<(), Error> {
-        self.producer.append(records).await
+    async fn append(&self, records: Vec<Record>) -> Result<(), AppendError> {
+        self.producer.append(&records).await
     }
 
     async fn join(&self, group: &'static str, topics: &[Topic]) -> Result<Box<dyn Consumer>, Error> {

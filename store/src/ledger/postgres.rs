@@ -4,7 +4,9 @@
 
 mod connect;
 mod failure;
+mod look;
 mod migrate;
+mod remove;
 mod slots;
 mod wakeups;
 
@@ -27,10 +29,14 @@ mod keys;
 mod leases;
 #[path = "sql/letter_orders.rs"]
 mod letter_orders;
+#[path = "sql/marks.rs"]
+mod marks;
 #[path = "sql/outbox.rs"]
 mod outbox;
 #[path = "sql/posts.rs"]
 mod posts;
+#[path = "sql/refused.rs"]
+mod refused;
 #[path = "sql/row.rs"]
 mod row;
 #[path = "sql/writers.rs"]
@@ -46,6 +52,7 @@ use sqlx::{PgPool, Postgres as Driver, QueryBuilder, Transaction, postgres::PgRo
 use tokio::time::timeout;
 use wakeups::Wakeups;
 
+use super::CHANGE_MAX;
 use crate::{Config, Error, OpenError, Parts};
 
 const STORE: &str = "the ledger";
@@ -53,8 +60,6 @@ const STORE: &str = "the ledger";
 const OPEN_MAX: Duration = Duration::from_secs(5);
 /// How long a read may take, the wait for a connection included.
 const READ_MAX: Duration = Duration::from_secs(5);
-/// How long a change may take, with all its tries: a transaction lives at most so long.
-const CHANGE_MAX: Duration = Duration::from_secs(5);
 /// How often a change is made that others are in the way of.
 const TRIES_MAX: u32 = 5;
 const RETRY_AFTER_MAX: Duration = Duration::from_millis(20);

@@ -20,10 +20,14 @@ mod keys;
 mod leases;
 #[path = "sql/letter_orders.rs"]
 mod letter_orders;
+#[path = "sql/marks.rs"]
+mod marks;
 #[path = "sql/outbox.rs"]
 mod outbox;
 #[path = "sql/posts.rs"]
 mod posts;
+#[path = "sql/refused.rs"]
+mod refused;
 #[path = "sql/row.rs"]
 mod row;
 #[path = "sql/writers.rs"]
@@ -39,7 +43,7 @@ use sqlx::{
 };
 use tokio::sync::watch;
 
-use super::migrations;
+use super::{Lease, migrations};
 use crate::{Error, OpenError};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
@@ -67,6 +71,14 @@ struct Change {
     transaction: Transaction<'static, Driver>,
     now_us: i64,
     events: usize,
+}
+
+/// A look at the outbox, at a moment when no change is open.
+struct Look {
+    connection: Transaction<'static, Driver>,
+    now_us: i64,
+    /// When the oldest open change began.
+    open_since_us: Option<i64>,
 }
 
 impl Sqlite {
@@ -128,6 +140,18 @@ impl Sqlite {
             self.wakeups.send_modify(|generation| *generation += 1);
         }
         Ok(())
+    }
+
+    /// Alone on the file, as a change is: all that began before is committed or undone.
+    async fn look(&self) -> Result<Look, Error> {
+        let change = self.begin().await?;
+        Ok(Look { connection: change.transaction, now_us: change.now_us, open_since_us: None })
+    }
+
+    /// Whether rows were removed in one statement: there are no round trips to save.
+    #[expect(clippy::unused_async, reason = "another ledger does it")]
+    async fn removed_at_once(&self, _lease: &Lease, _ids: &[i64]) -> Result<bool, Error> {
+        Ok(false)
     }
 
     /// A change that is alone on a table: every change is.
@@ -229,10 +253,15 @@ mod tests {
     use proto::{
         EventId, UserId,
         freshet::event::v1::{Followed, envelope::Payload},
+        id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
     };
 
     use super::*;
     use crate::ledger::{Event, Graph as _};
+
+    fn fresh_id() -> EventId {
+        EventId::new((System.unix_ms() - EPOCH_UNIX_MS) << (WRITER_BITS + SEQUENCE_BITS)).unwrap()
+    }
 
     #[tokio::test]
     async fn what_is_done_again_has_a_higher_version_whatever_the_clock_says() {
@@ -245,7 +274,7 @@ mod tests {
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(ledger.writer()).await.unwrap();
         let compose = |(): &()| Payload::Followed(Followed { follower_id: "1".into(), followee_id: "2".into() });
-        let event = Event { id: EventId::new(1).unwrap(), compose: &compose };
+        let event = Event { id: fresh_id(), compose: &compose };
         assert!(ledger.follow(UserId::new(1).unwrap(), UserId::new(2).unwrap(), event).await.unwrap());
         let version: i64 = sqlx::query_scalar("SELECT version FROM follows").fetch_one(ledger.reader()).await.unwrap();
         assert_eq!(version, far + 1);

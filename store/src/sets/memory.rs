@@ -6,6 +6,7 @@ mod homes;
 mod hot;
 mod members;
 mod progress;
+mod settled;
 mod sorted_set;
 
 use std::{
@@ -20,7 +21,7 @@ use sorted_set::SortedSet;
 use tokio::sync::Notify;
 
 use super::{Entry, PodName, RECENT_MEMBERS_MAX, Recents, Session, SessionHash, Sessions};
-use crate::Error;
+use crate::{Error, Shard};
 
 /// All sets, in the process.
 pub struct Memory {
@@ -42,6 +43,7 @@ struct State {
     hot: BTreeMap<String, hot::Day>,
     /// With the time when each runs out.
     relays: BTreeMap<PodName, i64>,
+    settled: BTreeMap<Shard, i64>,
 }
 
 impl Memory {

@@ -13,6 +13,7 @@ mod progress;
 mod recents;
 mod script;
 mod sessions;
+mod settled;
 
 use std::{path::Path, sync::Arc, time::Duration};
 

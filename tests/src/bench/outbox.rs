@@ -9,9 +9,9 @@ use store::{
     migrate::Mode,
 };
 use tokio::time::Instant;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
-use super::{Goal, Report};
+use super::{Goal, Report, connect};
 use crate::servers::{self, Adapter};
 
 /// How many rows are sent while the snapshot is held.
@@ -65,13 +65,6 @@ async fn settings() -> Vec<(&'static str, String)> {
     // A config needs one; nobody talks to it.
     settings.push(("stores.events", "kafka://127.0.0.1:1".to_owned()));
     settings
-}
-
-async fn connect(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("PostgreSQL");
-    #[expect(clippy::disallowed_methods, reason = "it ends with the client")]
-    tokio::spawn(connection);
-    client
 }
 
 impl Bench {

@@ -21,3 +21,4 @@ mod archive;
 mod event_log;
 mod ledger;
 mod sets;
+mod settled;

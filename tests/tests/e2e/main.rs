@@ -10,6 +10,7 @@ mod docs;
 mod edge;
 mod faults;
 mod process;
+mod publish;
 mod story;
 mod telemetry;
 mod tree;

@@ -17,6 +17,9 @@ const CHECK_MAX: Duration = Duration::from_secs(2);
 /// So old a connection is closed, so that pods find their way to a server that was added.
 const LIFE_MAX: Duration = Duration::from_secs(15 * 60);
 
+/// What the names of our sessions begin with, by which they are told from those of others.
+pub(super) const APPLICATION: &str = "freshet ";
+
 /// What the server itself ends, should the pod be too slow or frozen: it is told before the pod gives up. A change is
 /// acknowledged only when it is on the disk, whatever the database's default is.
 const SETTINGS: &str = "SELECT \
@@ -30,7 +33,7 @@ const SETTINGS: &str = "SELECT \
 
 /// Where a URL leads. The server shows the pod's name beside its connections.
 pub(super) fn options(url: &str, pod: &str) -> sqlx::Result<PgConnectOptions> {
-    Ok(PgConnectOptions::from_str(url)?.application_name(&format!("freshet {pod}")))
+    Ok(PgConnectOptions::from_str(url)?.application_name(&format!("{APPLICATION}{pod}")))
 }
 
 /// Connections for reads and changes.

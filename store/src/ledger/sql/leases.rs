@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sqlx::Row as _;
 
-use super::{Row, SqlLedger, failed, row::number};
+use super::{Change, LOCK_ROW, Row, SqlLedger, failed, row::number};
 use crate::{
     Error, Shard,
     ledger::{Lease, ShardLeases, ShardStatus, Share},
@@ -59,6 +59,23 @@ fn status(row: &Row, now_us: i64) -> Result<ShardStatus, Error> {
 }
 
 impl SqlLedger {
+    /// Whether a lease stands. Then its row is locked to the end of the change: nobody else can claim the shard before what
+    /// is done under it is done.
+    pub(super) async fn locks_lease(&self, change: &mut Change, lease: &Lease) -> Result<bool, Error> {
+        let held = format!(
+            "SELECT 1 FROM shard_leases WHERE shard = $1 AND owner = $2 AND epoch = $3 AND expires_us > $4{LOCK_ROW}"
+        );
+        let held = sqlx::query(sqlx::AssertSqlSafe(held))
+            .bind(i64::from(lease.shard.0))
+            .bind(&lease.owner)
+            .bind(lease.epoch)
+            .bind(change.now_us)
+            .fetch_optional(&mut *change.transaction)
+            .await
+            .map_err(failed)?;
+        Ok(held.is_some())
+    }
+
     async fn try_claim_shards(&self, owner: &str, ttl: Duration, share: Share) -> Result<Vec<Lease>, Error> {
         let mut change = self.begin().await?;
         sqlx::query("UPDATE shard_leases SET expires_us = 0 WHERE owner = $1 AND expires_us > 0 AND shard % $2 <> $3")

@@ -5,7 +5,7 @@ use proto::event::Topic;
 use sqlx::{QueryBuilder, Row as _};
 use tokio::sync::watch;
 
-use super::{LOCK_ROW, Row, STORE, SqlLedger, failed, leases::SHARDS, push_is_one_of, row::number};
+use super::{Row, STORE, SqlLedger, failed, leases::SHARDS, push_is_one_of, row::number};
 use crate::{
     Error, Shard,
     error::damaged,
@@ -25,7 +25,18 @@ impl Outbox for SqlLedger {
     }
 
     async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error> {
+        if self.removed_at_once(lease, ids).await? {
+            return Ok(true);
+        }
         self.retried(|| self.try_remove(lease, ids)).await
+    }
+
+    async fn bury(&self, lease: &Lease, id: i64, error: &str) -> Result<bool, Error> {
+        self.retried(|| self.try_bury_refused(lease, id, error)).await
+    }
+
+    async fn marks(&self, leases: &[Lease]) -> Result<Vec<(Shard, i64)>, Error> {
+        self.retried(|| self.try_marks(leases)).await
     }
 
     async fn waiting(&self) -> Result<Vec<Shard>, Error> {
@@ -54,19 +65,7 @@ impl Outbox for SqlLedger {
 impl SqlLedger {
     async fn try_remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error> {
         let mut change = self.begin().await?;
-        // The lease's row is locked to the end: nobody else can claim the shard before the rows are gone.
-        let held = format!(
-            "SELECT 1 FROM shard_leases WHERE shard = $1 AND owner = $2 AND epoch = $3 AND expires_us > $4{LOCK_ROW}"
-        );
-        let held = sqlx::query(sqlx::AssertSqlSafe(held))
-            .bind(i64::from(lease.shard.0))
-            .bind(&lease.owner)
-            .bind(lease.epoch)
-            .bind(change.now_us)
-            .fetch_optional(&mut *change.transaction)
-            .await
-            .map_err(failed)?;
-        if held.is_none() {
+        if !self.locks_lease(&mut change, lease).await? {
             return Ok(false);
         }
         let mut query = QueryBuilder::new("DELETE FROM outbox WHERE shard = ");

@@ -88,6 +88,11 @@ impl Keys {
         format!("{}relay:members", self.prefix)
     }
 
+    /// Hash: shard -> the millisecond up to which it is settled.
+    pub(super) fn settled(&self) -> String {
+        format!("{}settled", self.prefix)
+    }
+
     /// Sorted set: the hot posts of a day, and the sentinel that vouches for them.
     pub(super) fn hot(&self, day: &str) -> String {
         format!("{}hot:{{{day}}}", self.prefix)

@@ -79,6 +79,7 @@ pub(super) struct Scripts {
     pub(super) ping_relay: Script,
     pub(super) note_progress: Script,
     pub(super) drop_homes: Script,
+    pub(super) pass_mark: Script,
 }
 
 impl Scripts {
@@ -97,6 +98,7 @@ impl Scripts {
             ping_relay: Script::new(include_str!("lua/ping_relay.lua")),
             note_progress: Script::new(include_str!("lua/note_progress.lua")),
             drop_homes: Script::new(include_str!("lua/drop_homes.lua")),
+            pass_mark: Script::new(include_str!("lua/pass_mark.lua")),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The archive: every author's posts to the oldest, in the ledger's own tables and on Cassandra.
 
+use chassis::{Clock as _, clock};
 use proto::{
     EventId, PostId, UserId,
     freshet::event::v1::{PostCreated, UserCreated, envelope::Payload},
+    id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
 use store::{
     archive::Archive,
@@ -55,8 +57,9 @@ fn id(number: i64) -> PostId {
     PostId::new(number << 22).expect("an id")
 }
 
+/// Minted now: the ledger takes no other.
 fn event_id(number: i64) -> EventId {
-    EventId::new(number).expect("an id")
+    EventId::new(((clock::System.unix_ms() - EPOCH_UNIX_MS) << (WRITER_BITS + SEQUENCE_BITS)) + number).expect("an id")
 }
 
 impl Opened {

@@ -6,10 +6,10 @@ use std::{
 };
 
 use futures_util::{FutureExt as _, future::select_all};
-use proto::event::Topic;
+use proto::event::{Topic, kind};
 use store::{
     Config, Error, Shard,
-    event_log::{Consumer, EventLog, Lane, Received, Record},
+    event_log::{Consumer, EventLog, Lane, RECORD_BYTES_MAX, Received, Record},
     ledger::Ledger,
     migrate::Mode,
 };
@@ -53,6 +53,8 @@ store_contract!(open: [
     a_paused_lane_gives_nothing_until_it_is_resumed_and_the_others_flow,
     a_lane_that_is_rewound_gives_its_events_again_and_begins_there_after_a_restart,
     a_large_batch_arrives_whole,
+    a_record_as_large_as_can_be_arrives,
+    what_stands_before_a_record_that_is_too_large_is_appended_and_nothing_behind_it,
     a_pod_that_drains_has_left_its_groups,
 });
 
@@ -99,6 +101,10 @@ async fn finish<'a>(member: &mut dyn Consumer, events: impl IntoIterator<Item = 
         }
     }
     member.commit().await.unwrap();
+}
+
+fn in_order(events: &BTreeMap<Place, Received>) -> Vec<&str> {
+    events.values().map(|event| event.record.key.as_str()).collect()
 }
 
 fn keys(events: &BTreeMap<Place, Received>) -> BTreeSet<&str> {
@@ -330,6 +336,35 @@ async fn a_large_batch_arrives_whole(Opened { log, .. }: Opened) {
     finish(&mut *member, received.values()).await;
 }
 
+/// A record of so many bytes in all.
+fn sized(bytes: usize, key: &str) -> Record {
+    let small = record(Topic::Posts, 0, key);
+    let payload = vec![1; bytes - small.key.len() - small.traceparent.len()].into();
+    Record { payload, ..small }
+}
+
+async fn a_record_as_large_as_can_be_arrives(Opened { log, .. }: Opened) {
+    let large = sized(RECORD_BYTES_MAX, "large");
+    log.append(vec![large.clone()]).await.unwrap();
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let received: Vec<_> = read(&mut *member, 1).await.into_values().map(|event| event.record).collect();
+    assert!(received == [large], "it came changed");
+}
+
+async fn what_stands_before_a_record_that_is_too_large_is_appended_and_nothing_behind_it(Opened { log, .. }: Opened) {
+    let small = |key| record(Topic::Posts, 0, key);
+    let batch = vec![small("first"), small("second"), sized(RECORD_BYTES_MAX + 1, "large"), small("behind")];
+    let failed = log.append(batch).await.unwrap_err();
+    assert!(matches!((failed.acknowledged, &failed.cause), (2, Error::Refused { .. })), "{failed:?}");
+    let alone = log.append(vec![sized(RECORD_BYTES_MAX + 1, "large")]).await.unwrap_err();
+    assert!(matches!((alone.acknowledged, &alone.cause), (0, Error::Refused { .. })), "{alone:?}");
+
+    log.append(vec![small("next")]).await.unwrap();
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    assert_eq!(in_order(&read(&mut *member, 3).await), ["first", "second", "next"]);
+    assert!(member.next().now_or_never().is_none());
+}
+
 async fn a_pod_that_drains_has_left_its_groups(Opened { log, config, ledger, _data }: Opened) {
     log.append(round("first")).await.unwrap();
     let draining = servers::parts();
@@ -343,8 +378,29 @@ async fn a_pod_that_drains_has_left_its_groups(Opened { log, config, ledger, _da
     read(&mut *next, usize::from(SHARDS)).await;
 }
 
+/// What only the embedded log does: it would grow for ever by what nobody wrote.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mark_replaces_the_one_before_it_in_its_partition() {
+    let Some(Opened { log, .. }) = open(Adapter::Sqlite).await else { return };
+    let mark = |partition, key| Record { kind: kind::MARK.to_owned(), ..record(Topic::Posts, partition, key) };
+    let event = |key| record(Topic::Posts, 0, key);
+    log.append(vec![event("a"), mark(0, "old"), mark(1, "other"), event("b")]).await.unwrap();
+    log.append(vec![mark(0, "older")]).await.unwrap();
+    log.append(vec![event("c"), mark(0, "new")]).await.unwrap();
+    let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
+    let events = read(&mut *member, 5).await;
+    assert_eq!(in_order(&events), ["a", "b", "c", "new", "other"]);
+    assert!(member.next().now_or_never().is_none());
+}
+
 /// What only Kafka has: topics that are made beforehand, brokers that may be away, limits.
 mod kafka_only {
+    use rdkafka::{
+        ClientConfig,
+        admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier},
+        client::DefaultClientContext,
+    };
+
     use super::*;
 
     /// The config of a new namespace on Kafka, whose topics are not made yet.
@@ -414,15 +470,52 @@ mod kafka_only {
         assert!(told.contains("the event log at kafka://127.0.0.1:1: no broker answers"), "{told}");
     }
 
+    /// Lowers what a topic takes, as an operator may.
+    async fn limit_topic(namespace: &str, topic: Topic, bytes: u32) {
+        let brokers = std::env::var("TEST_KAFKA").expect("Kafka");
+        let admin: AdminClient<DefaultClientContext> = ClientConfig::new()
+            .set("bootstrap.servers", brokers.trim_start_matches("kafka://"))
+            .create()
+            .expect("a client");
+        let (name, bytes) = (format!("{namespace}.{}", topic.name()), bytes.to_string());
+        let limit = AlterConfig::new(ResourceSpecifier::Topic(&name)).set("max.message.bytes", &bytes);
+        let altered = admin.alter_configs([&limit], &AdminOptions::new()).await.expect("an answer");
+        altered.into_iter().for_each(|topic| drop(topic.expect("a topic that is limited")));
+    }
+
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_record_that_is_too_large_is_told_apart_and_nothing_of_its_batch_is_sent() {
+    async fn a_record_that_cannot_be_handed_over_ends_the_batch_there() {
         let Some(Opened { log, .. }) = open(Adapter::Kafka).await else { return };
-        let large = Record { payload: vec![1; 1_000_000].into(), ..record(Topic::Posts, 0, "large") };
-        let outcome = log.append(vec![record(Topic::Posts, 0, "small"), large]).await;
-        assert!(matches!(outcome, Err(Error::Refused { record: 1, .. })), "{outcome:?}");
-        log.append(vec![record(Topic::Posts, 0, "after")]).await.unwrap();
+        let small = |partition, key| record(Topic::Posts, partition, key);
+        let failed =
+            log.append(vec![small(0, "first"), small(SHARDS, "nowhere"), small(0, "behind")]).await.unwrap_err();
+        assert!(failed.acknowledged == 1 && !matches!(failed.cause, Error::Refused { .. }), "{failed:?}");
+        log.append(vec![small(0, "next")]).await.unwrap();
         let mut member = log.join(GROUP, &[Topic::Posts]).await.unwrap();
-        assert_eq!(keys(&read(&mut *member, 1).await), BTreeSet::from(["after"]));
-        assert!(member.next().now_or_never().is_none());
+        assert_eq!(in_order(&read(&mut *member, 2).await), ["first", "next"]);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_record_that_the_broker_refuses_is_told_from_those_it_came_with() {
+        let Some((config, settings, _data)) = unmade("4").await else { return };
+        config.migrate(Mode::Apply).await.unwrap();
+        let namespace = &settings.iter().find(|(key, _)| *key == "stores.namespace").expect("a namespace").1;
+        limit_topic(namespace, Topic::Posts, 2_000).await;
+        let parts = servers::parts();
+        let ledger = config.open_ledger(&parts).await.unwrap();
+        let log = config.open_event_log(&parts, &ledger).await.unwrap();
+        // Together they are more than the topic takes; alone only one of them is.
+        let batch: Vec<_> = [600, 700, 800, 5_000, 600].into_iter().zip("abcde".chars()).collect();
+        let batch = batch.into_iter().map(|(bytes, key)| sized(bytes, &key.to_string())).collect();
+        let failed = within("the limit to be known", async {
+            loop {
+                match log.append(Vec::clone(&batch)).await {
+                    Ok(()) => tokio::task::yield_now().await,
+                    Err(failed) => return failed,
+                }
+            }
+        })
+        .await;
+        assert!(matches!((failed.acknowledged, &failed.cause), (3, Error::Refused { .. })), "{failed:?}");
     }
 }

@@ -7,9 +7,10 @@ mod events;
 mod graph;
 mod keys;
 mod leases;
+mod marks;
 mod migrations;
 mod outbox;
-mod postgres;
+pub(super) mod postgres;
 mod posts;
 mod writers;
 
@@ -18,10 +19,12 @@ use std::{
     sync::atomic::{AtomicI64, Ordering},
 };
 
+use chassis::{Clock as _, clock};
 use prost::Message as _;
 use proto::{
     EventId, PostId, UserId,
     freshet::event::v1::{Envelope, Followed, Liked, PostCreated, UserCreated, envelope::Payload},
+    id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
 use store::{
     Config, Error, Shard,
@@ -50,7 +53,7 @@ async fn open(adapter: Adapter) -> Option<World> {
     config.migrate_ledger(Mode::Apply).await.expect("a migration");
     let ledger = config.open_ledger(&servers::parts()).await.expect("a ledger");
     let archive = config.open_archive(&servers::parts(), &ledger).await.expect("an archive");
-    Some(World { ledger, archive, config, url, next_id: AtomicI64::new(1 << 22), _data: data })
+    Some(World { ledger, archive, config, url, next_id: AtomicI64::new(0), _data: data })
 }
 
 /// A config whose ledger is new and empty, and the ledger's URL.
@@ -66,7 +69,10 @@ async fn configure(adapter: Adapter, data: &Path, more: &[(&'static str, &str)])
 }
 
 impl World {
+    /// A new id. It is of this moment: the ledger takes no event with an old one.
     fn id<Id: TryFrom<i64, Error: std::fmt::Debug>>(&self) -> Id {
+        let now = (clock::System.unix_ms() - EPOCH_UNIX_MS) << (WRITER_BITS + SEQUENCE_BITS);
+        self.next_id.fetch_max(now, Ordering::SeqCst);
         Id::try_from(self.next_id.fetch_add(1, Ordering::SeqCst)).expect("an id")
     }
 

@@ -20,6 +20,7 @@ mod pod_streams;
 mod races;
 mod records;
 mod redis;
+mod settled;
 
 use chassis::{Clock as _, clock};
 use proto::{

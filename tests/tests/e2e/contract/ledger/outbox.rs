@@ -6,7 +6,7 @@ use store::{
     Shard,
     ledger::{Lease, Share},
 };
-use tests::wait;
+use tests::{sql::Sql, wait};
 
 use super::{SHARDS, World, open};
 
@@ -17,6 +17,7 @@ store_contract!(open: [
     rows_wait_in_order_until_they_are_removed,
     a_lease_that_ran_out_removes_nothing,
     a_lease_of_an_earlier_epoch_removes_nothing,
+    a_refused_row_becomes_a_dead_letter_under_the_lease,
     a_key_has_one_shard,
     a_commit_wakes_and_no_change_does_not,
 });
@@ -77,6 +78,60 @@ async fn a_lease_of_an_earlier_epoch_removes_nothing(world: World) {
         assert_eq!(world.rows().await, rows);
     }
     assert!(world.ledger.outbox.remove(&new, &[rows[0].id]).await.unwrap());
+}
+
+/// All dead letters, a line each, with the letters of their payloads counted.
+async fn dead_letters(world: &World) -> Vec<String> {
+    let mut sql = Sql::connect(&world.url).await;
+    let columns = [
+        "consumer_group",
+        "topic",
+        "shard",
+        "position",
+        "key",
+        "type",
+        "length(payload)",
+        "traceparent",
+        "epoch",
+        "logged_at_ms",
+        "cause",
+        "error",
+        "attempts",
+        "pod",
+        "release",
+    ];
+    let columns: Vec<_> = columns.iter().map(|column| format!("CAST({column} AS TEXT)")).collect();
+    sql.texts(&format!("SELECT {} FROM dead_letters ORDER BY id", columns.join(" || '|' || "))).await
+}
+
+async fn a_refused_row_becomes_a_dead_letter_under_the_lease(world: World) {
+    world.people(1).await;
+    let (shard, rows) = (world.ledger.outbox.waiting().await.unwrap()[0], world.rows().await);
+    let row = &rows[0];
+    let old = lease(&world, "relay", LONG, shard).await;
+    world.ledger.shard_leases.release("relay").await.unwrap();
+    let now = lease(&world, "relay-2", LONG, shard).await;
+    let created = "SELECT CAST(created_at_ms AS TEXT) FROM outbox";
+    let created_at_ms = Sql::connect(&world.url).await.texts(created).await.remove(0);
+
+    assert!(!world.ledger.outbox.bury(&old, row.id, "too large").await.unwrap());
+    assert_eq!((world.rows().await, dead_letters(&world).await.len()), (rows.clone(), 0));
+
+    // Again, because whoever does not hear the answer says it again.
+    for _ in 0..2 {
+        assert!(world.ledger.outbox.bury(&now, row.id, "too large").await.unwrap());
+    }
+    let (id, key, bytes, epoch) = (row.id, &row.key, row.payload.len(), now.epoch);
+    let traceparent = &row.traceparent;
+    let release = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        dead_letters(&world).await,
+        [format!(
+            "|users|{shard}|{id}|{key}|user.created|{bytes}|{traceparent}|{epoch}|{created_at_ms}|refused|too large|1|\
+             relay-2|{release}"
+        )]
+    );
+    assert_eq!(world.rows().await, []);
 }
 
 async fn a_key_has_one_shard(world: World) {

@@ -17,7 +17,7 @@ use tokio_postgres::{Client, NoTls};
 use super::{World, open};
 
 /// A connection beside the ledger's own.
-pub(super) async fn connect(url: &str) -> Client {
+pub(in crate::contract) async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("PostgreSQL");
     #[expect(clippy::disallowed_methods, reason = "it ends with the client")]
     tokio::spawn(connection);

@@ -1,0 +1,33 @@
+//! The real publisher of one pod with all shards, from a filled outbox to an empty one.
+
+use std::time::Duration;
+
+use chassis::Stop;
+use relay::Publisher;
+use store::event_log::Record;
+use tokio::time::Instant;
+
+use super::{Bench, insert};
+
+const INSERT_ROWS: usize = 10_000;
+const POLL: Duration = Duration::from_millis(5);
+
+/// Events a second, from the publisher's start until the last row is acknowledged and removed.
+pub(super) async fn pace(bench: &Bench, events: &[Record]) -> f64 {
+    for chunk in events.chunks(INSERT_ROWS) {
+        insert(&bench.raw, chunk).await;
+    }
+    let (stop, publisher) = (Stop::new(), Publisher::new("bench", &bench.stores));
+    let begun = Instant::now();
+    let until_empty = async {
+        while !bench.stores.ledger.outbox.waiting().await.expect("the outbox").is_empty() {
+            tokio::time::sleep(POLL).await;
+        }
+        let taken = begun.elapsed();
+        stop.cancel();
+        taken
+    };
+    let (ended, taken) = tokio::join!(publisher.run(stop.clone()), until_empty);
+    ended.expect("the publisher ends well");
+    events.len() as f64 / taken.as_secs_f64()
+}
