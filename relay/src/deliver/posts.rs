@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use chassis::{Clock, failpoint, trace};
-use futures_util::future::try_join_all;
+use futures_util::future::{try_join, try_join_all};
 use prost::Message as _;
 use proto::{
     UserId,
@@ -17,7 +17,7 @@ use proto::{
 };
 use store::{
     Stores,
-    archive::PostsByAuthor,
+    archive::Archive,
     consumer::{Event, Failure, Handler},
     ledger::{Graph, Likes, Post},
     sets::{Entry, HomeTimelines, PodName, PodStreams, Recents},
@@ -34,7 +34,7 @@ type Online = BTreeMap<usize, BTreeMap<PodName, Vec<UserId>>>;
 
 /// Applies new posts.
 pub(super) struct PostCreated {
-    archive: Arc<dyn PostsByAuthor>,
+    archive: Archive,
     graph: Arc<dyn Graph>,
     homes: Arc<dyn HomeTimelines>,
     recents: Arc<dyn Recents>,
@@ -45,7 +45,7 @@ pub(super) struct PostCreated {
 impl PostCreated {
     pub(super) fn new(stores: &Stores, clock: Arc<dyn Clock>) -> Self {
         Self {
-            archive: stores.archive.posts_by_author.clone(),
+            archive: stores.archive.clone(),
             graph: stores.ledger.graph.clone(),
             homes: stores.sets.homes.clone(),
             recents: stores.sets.recents.clone(),
@@ -126,7 +126,7 @@ impl Handler for PostCreated {
     async fn apply(&self, events: &[Event], not_after: Instant) -> Result<(), Failure> {
         let posts = events.iter().map(post).collect::<Result<Vec<_>, _>>()?;
         let not_after_ms = self.deadline_ms(not_after);
-        try_join_all(posts.iter().map(|(post, version)| self.archive.add(post, *version))).await?;
+        try_join(self.archive.posts_by_author.add(&posts), self.archive.public_posts.add(&posts)).await?;
         failpoint::reach("deliver.after_archive").await;
         let entries: Vec<_> = posts.iter().map(|(post, _)| Entry { id: post.id.into(), author: post.author }).collect();
         try_join_all(entries.iter().map(|entry| self.recents.push(*entry))).await?;
