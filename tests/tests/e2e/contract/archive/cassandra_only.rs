@@ -1,10 +1,14 @@
 //! What only Cassandra has: a keyspace and tables that are made beforehand, and rows that are removed apart from the ledger.
 
+use std::time::Duration;
+
+use chassis::Stage;
 use store::{
-    Config, Error,
+    Error,
     archive::{Archive, Edge, Scope},
 };
 use tests::cql::Cql;
+use tokio::time::Instant;
 
 use super::*;
 
@@ -98,6 +102,22 @@ async fn a_keyspace_that_is_dropped_can_be_waited_for() {
     assert_eq!(opened.page(ADA, None, 10).await, std::slice::from_ref(&post));
     opened.add(&post, 1).await;
     assert_eq!(opened.fill().await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_archive_that_was_made_again_since_the_last_look_is_not_believed() {
+    let Some(mut opened) = open(Adapter::Cassandra).await else { return };
+    let parts = servers::parts();
+    opened.archive = opened.config.open_archive(&parts, &opened.ledger).await.unwrap();
+    let no_more_looks = parts.pod.tasks.stop(Stage::Foundations, Instant::now() + Duration::from_secs(10));
+    assert!(no_more_looks.await);
+    let post = opened.write(ADA, 1).await;
+    let only_there = Post { id: id(2), ..post.clone() };
+    opened.add(&only_there, 1).await;
+    assert_eq!(opened.page(ADA, None, 1).await, [only_there], "the archive is read");
+    Cql::connect().await.run(&format!("DROP KEYSPACE {}", opened.keyspace)).await;
+    opened.config.migrate(Mode::Apply).await.unwrap();
+    assert_eq!(opened.page(ADA, None, 1).await, [post], "the ledger is read");
 }
 
 #[tokio::test(flavor = "multi_thread")]
