@@ -23,6 +23,7 @@ impl Opened {
             let page = self.archive.public_posts.page(scope, below, limit).await.unwrap();
             assert!(page.posts.len() <= limit as usize);
             found.extend(page.posts.iter().map(|post| post.id));
+            assert!(page.next < below || below.is_none(), "{page:?} goes on below {below:?}");
             below = page.next;
             if below.is_none() {
                 return found;
