@@ -14,7 +14,7 @@ use store::migrate::{Mode, Step};
 
 use crate::{
     deadletters::{self, DeadlettersCommand},
-    dev, relay_status,
+    dev, rebuild, relay_status,
     role::{self, Role},
     settings::Settings,
     token_key,
@@ -65,6 +65,13 @@ enum Command {
         #[command(subcommand)]
         what: DeadlettersCommand,
     },
+    /// Makes again what is made from the ledger
+    Rebuild {
+        #[command(flatten)]
+        config: ConfigArgs,
+        #[command(subcommand)]
+        what: RebuildCommand,
+    },
     /// Prints the settings that count for a role, and where each one comes from
     Config {
         #[command(flatten)]
@@ -89,6 +96,16 @@ enum Command {
 enum RelayCommand {
     /// Prints who publishes which shard, since when, and what waits in it
     Status,
+}
+
+#[derive(Subcommand)]
+enum RebuildCommand {
+    /// Fills the archive from the ledger, or watches the relay that does; Ctrl-C stops watching only
+    Archive {
+        /// Begins anew when the archive is complete already
+        #[arg(long)]
+        again: bool,
+    },
 }
 
 /// Where settings come from, weakest first: defaults, the file, FRESHET_… variables, flags.
@@ -154,6 +171,10 @@ fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
         Command::Deadletters { config, what } => {
             let (settings, _) = Settings::read(config.layers()?, &clock)?;
             runtime()?.block_on(deadletters::run(what, settings, clock, random))?;
+        }
+        Command::Rebuild { config, what: RebuildCommand::Archive { again } } => {
+            let (settings, _) = Settings::read(config.layers()?, &clock)?;
+            runtime()?.block_on(rebuild::archive(settings, again, clock, random))?;
         }
         Command::Config { config, role } => {
             let (_, settings) = Settings::read(config.layers()?, &clock)?;

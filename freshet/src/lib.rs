@@ -4,6 +4,7 @@ pub mod assembly;
 mod command;
 mod deadletters;
 mod dev;
+mod rebuild;
 mod relay_status;
 mod role;
 mod run;

@@ -1,7 +1,8 @@
 //! The relay role: publishes what the outbox holds to the event log, and applies the log's events to the archive, the
-//! sets, and the edge pods that hold connected readers.
+//! sets, and the edge pods that hold connected readers. An archive that is new or was lost it fills from the ledger.
 
 mod deliver;
+mod fill;
 mod publish;
 
 use std::sync::Arc;
@@ -42,6 +43,13 @@ pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> 
         let publisher = publisher.clone();
         async move { publisher.run(stop).await }
     });
+
+    if let Some(filling) = stores.archive.filling.clone() {
+        let owner = pod.name().to_owned();
+        pod.tasks.spawn("archive fill", Stage::Loops, OnFailure::Restart, move |stop| {
+            fill::run(filling.clone(), owner.clone(), stop)
+        });
+    }
 
     let group = Group::new(GROUP, &TOPICS, deliver::handlers(&stores, clock)).noting(stores.sets.progress.clone());
     let deliveries = Consumption::on(&pod, &stores, group);

@@ -125,7 +125,7 @@ impl Config {
         let default = (EventsUrl::InLedger, "ledger://".into());
         let events = keys.url("stores.events", default, EVENTS_ALLOWED, "published events", events_url);
         let default = (ArchiveUrl::InLedger, "ledger://".into());
-        let about = "every author's posts, for reading at scale";
+        let about = "posts and follows, for reading at scale: made from the truth, filled again when lost";
         let archive = keys.url("stores.archive", default, ARCHIVE_ALLOWED, about, archive_url);
         let about = "what topics, keys and the keyspace begin with, so that installations can share servers";
         let namespace = keys.value(
@@ -145,6 +145,12 @@ impl Config {
         }
         let [shards, replication] = [shards, replication].map(|number| u16::try_from(number).unwrap_or(1));
         Self { ledger, ledger_connections_max, sets, sets_ca, events, archive, namespace, shards, replication }
+    }
+
+    /// Whether the archive is the ledger's own tables.
+    #[must_use]
+    pub fn archive_is_the_ledger(&self) -> bool {
+        self.archive == ArchiveUrl::InLedger
     }
 
     /// Which of the stores live and die with one process: a role that runs alone cannot share them.

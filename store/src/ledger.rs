@@ -2,6 +2,7 @@
 //! with it, so that nobody can forget it.
 
 pub mod dead_letters;
+mod fills;
 mod migrations;
 mod postgres;
 mod sqlite;
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chassis::id::Grant;
 pub use dead_letters::DeadLetters;
+pub use fills::{ArchiveFills, Cursor, FillLease, FillStatus};
 pub(crate) use postgres::{Postgres, migrate as migrate_postgres};
 use proto::{EventId, PostId, UserId, event::Topic, freshet::event::v1::envelope::Payload};
 pub use sqlite::Sqlite;
@@ -20,7 +22,7 @@ use tokio::sync::watch;
 
 use crate::{
     Error, Shard,
-    archive::{Archive, PostsByAuthor},
+    archive::{Archive, Follows, PostsByAuthor, PublicPosts},
     event_log::{EventLog, SqliteLog},
     writer::CLOCK_OFF_MAX_MS,
 };
@@ -49,6 +51,8 @@ pub struct Ledger {
     pub shard_leases: Arc<dyn ShardLeases>,
     /// Who mints ids under which number.
     pub writer_numbers: Arc<dyn WriterNumbers>,
+    /// How far the archive was filled.
+    pub archive_fills: Arc<dyn ArchiveFills>,
     /// Its tables, read as an archive.
     pub(crate) as_archive: Archive,
     /// Its own event log, where it has one.
@@ -69,7 +73,16 @@ impl Ledger {
 
     fn of<L>(ledger: Arc<L>) -> Self
     where
-        L: Accounts + Graph + Posts + Outbox + DeadLetters + ShardLeases + WriterNumbers + PostsByAuthor + 'static,
+        L: Accounts
+            + Graph
+            + Posts
+            + Outbox
+            + DeadLetters
+            + ShardLeases
+            + WriterNumbers
+            + ArchiveFills
+            + AsArchive
+            + 'static,
     {
         Self {
             accounts: ledger.clone(),
@@ -79,11 +92,22 @@ impl Ledger {
             dead_letters: ledger.clone(),
             shard_leases: ledger.clone(),
             writer_numbers: ledger.clone(),
-            as_archive: Archive { posts_by_author: ledger },
+            archive_fills: ledger.clone(),
+            as_archive: Archive {
+                posts_by_author: ledger.clone(),
+                follows: ledger.clone(),
+                public_posts: ledger,
+                filling: None,
+            },
             as_event_log: None,
         }
     }
 }
+
+/// What a ledger is as an archive.
+trait AsArchive: PostsByAuthor + Follows + PublicPosts {}
+
+impl<L: PostsByAuthor + Follows + PublicPosts> AsArchive for L {}
 
 /// The event of a change: its id, and how its payload is made from the row as it was written. A call that changes nothing
 /// writes no event.
@@ -179,8 +203,14 @@ pub trait Graph: Send + Sync {
     /// The people whom a reader follows.
     async fn followees(&self, reader: UserId) -> Result<Vec<UserId>, Error>;
 
-    /// A chunk of an author's followers, in order of their ids.
-    async fn followers(&self, author: UserId, after: Option<UserId>, limit: u32) -> Result<Vec<UserId>, Error>;
+    /// The followers of several authors as one list of (author, follower), in that order: a chunk of it, beginning after a
+    /// pair. A chunk that is shorter than `limit` is the last one.
+    async fn followers(
+        &self,
+        authors: &[UserId],
+        after: Option<(UserId, UserId)>,
+        limit: u32,
+    ) -> Result<Vec<(UserId, UserId)>, Error>;
 }
 
 /// Posts and their likes.

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use chassis::{Clock, Pod, Random};
 
 use crate::{
-    archive::{Archive, Scylla},
+    archive::{self, Archive},
     config::{ArchiveUrl, Config, EventsUrl, LedgerUrl, SetsUrl},
     event_log::{EventLog, KafkaLog},
     ledger::{Ledger, Postgres, Sqlite},
@@ -53,7 +53,7 @@ pub struct Stores {
     pub sets: Sets,
     /// Published events.
     pub event_log: Arc<dyn EventLog>,
-    /// Every author's posts, for reading at scale.
+    /// Posts and follows, for reading at scale.
     pub archive: Archive,
 }
 
@@ -102,10 +102,10 @@ impl Config {
     }
 
     /// Opens the archive.
-    pub async fn open_archive(&self, _parts: &Parts, ledger: &Ledger) -> Result<Archive, OpenError> {
+    pub async fn open_archive(&self, parts: &Parts, ledger: &Ledger) -> Result<Archive, OpenError> {
         match &self.archive {
             ArchiveUrl::InLedger => Ok(ledger.as_archive.clone()),
-            ArchiveUrl::Scylla(url) => Scylla::open(url, self).await,
+            ArchiveUrl::Scylla(url) => archive::open_scylla(url, self, parts, ledger).await,
         }
     }
 

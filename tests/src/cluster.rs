@@ -81,9 +81,17 @@ impl Cluster {
         Some(cluster)
     }
 
-    async fn migrate(&self) {
-        let output = self.command("migrate").output().await.expect("freshet migrate runs");
+    /// Prepares the stores, or what was lost of them.
+    pub async fn migrate(&self) {
+        self.run_command(&["migrate"]).await;
+    }
+
+    /// Runs an operator's command on the cluster's stores, and gives what it prints.
+    pub async fn run_command(&self, arguments: &[&str]) -> String {
+        let mut command = self.command(arguments[0]);
+        let output = command.args(&arguments[1..]).output().await.expect("freshet runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// Starts one more pod of a role, and waits until it is ready.
@@ -128,6 +136,12 @@ impl Cluster {
     #[must_use]
     pub fn database(&self) -> &str {
         &self.database
+    }
+
+    /// What the cluster's topics, keys and keyspace begin with.
+    #[must_use]
+    pub fn namespace(&self) -> String {
+        setting(&self.settings, "stores.namespace")
     }
 
     /// A folder of the cluster's own.

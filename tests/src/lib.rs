@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod cluster;
 pub mod collector;
+pub mod cql;
 pub mod crowd;
 pub mod grpc;
 pub mod journal;

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use chassis::{Clock, failpoint, trace};
-use futures_util::future::try_join_all;
+use futures_util::future::{try_join, try_join_all};
 use prost::Message as _;
 use proto::{
     UserId,
@@ -17,7 +17,7 @@ use proto::{
 };
 use store::{
     Stores,
-    archive::PostsByAuthor,
+    archive::Archive,
     consumer::{Event, Failure, Handler},
     ledger::{Graph, Likes, Post},
     sets::{Entry, HomeTimelines, PodName, PodStreams, Recents},
@@ -34,7 +34,7 @@ type Online = BTreeMap<usize, BTreeMap<PodName, Vec<UserId>>>;
 
 /// Applies new posts.
 pub(super) struct PostCreated {
-    archive: Arc<dyn PostsByAuthor>,
+    archive: Archive,
     graph: Arc<dyn Graph>,
     homes: Arc<dyn HomeTimelines>,
     recents: Arc<dyn Recents>,
@@ -45,7 +45,7 @@ pub(super) struct PostCreated {
 impl PostCreated {
     pub(super) fn new(stores: &Stores, clock: Arc<dyn Clock>) -> Self {
         Self {
-            archive: stores.archive.posts_by_author.clone(),
+            archive: stores.archive.clone(),
             graph: stores.ledger.graph.clone(),
             homes: stores.sets.homes.clone(),
             recents: stores.sets.recents.clone(),
@@ -60,21 +60,24 @@ impl PostCreated {
         self.clock.unix_ms() + i64::try_from(left_ms).unwrap_or(i64::MAX / 2)
     }
 
+    /// The followers come from the ledger, which has a follow from its answer on: who then posts reaches the follower's open
+    /// stream too. In the archive the edge would be later, and only the home would have the post, by the merge of the follow.
     async fn push_to_followers(&self, entries: &[Entry], not_after_ms: i64) -> Result<Online, Failure> {
         let mut online = Online::new();
         let authors: BTreeSet<_> = entries.iter().map(|entry| entry.author).collect();
-        for author in authors {
-            let mut after = None;
-            loop {
-                let followers = self.graph.followers(author, after, CHUNK_FOLLOWERS).await?;
-                after = followers.last().copied();
-                self.push(entries, author, &followers, not_after_ms, &mut online).await?;
-                if followers.len() < CHUNK_FOLLOWERS as usize {
-                    break;
-                }
+        let authors: Vec<_> = authors.into_iter().collect();
+        let mut after = None;
+        loop {
+            let edges = self.graph.followers(&authors, after, CHUNK_FOLLOWERS).await?;
+            for of_author in edges.chunk_by(|one, other| one.0 == other.0) {
+                let followers: Vec<_> = of_author.iter().map(|(_, follower)| *follower).collect();
+                self.push(entries, of_author[0].0, &followers, not_after_ms, &mut online).await?;
             }
+            if edges.len() < CHUNK_FOLLOWERS as usize {
+                return Ok(online);
+            }
+            after = edges.last().copied();
         }
-        Ok(online)
     }
 
     /// Adds an author's entries to the homes of some followers. Entries of one home may come in any order.
@@ -86,9 +89,6 @@ impl PostCreated {
         not_after_ms: i64,
         online: &mut Online,
     ) -> Result<(), Failure> {
-        if followers.is_empty() {
-            return Ok(());
-        }
         let own: Vec<_> = entries.iter().enumerate().filter(|(_, entry)| entry.author == author).collect();
         let pushed =
             try_join_all(own.iter().map(|(_, entry)| self.homes.push(followers, **entry, not_after_ms))).await?;
@@ -126,7 +126,7 @@ impl Handler for PostCreated {
     async fn apply(&self, events: &[Event], not_after: Instant) -> Result<(), Failure> {
         let posts = events.iter().map(post).collect::<Result<Vec<_>, _>>()?;
         let not_after_ms = self.deadline_ms(not_after);
-        try_join_all(posts.iter().map(|(post, version)| self.archive.add(post, *version))).await?;
+        try_join(self.archive.posts_by_author.add(&posts), self.archive.public_posts.add(&posts)).await?;
         failpoint::reach("deliver.after_archive").await;
         let entries: Vec<_> = posts.iter().map(|(post, _)| Entry { id: post.id.into(), author: post.author }).collect();
         try_join_all(entries.iter().map(|entry| self.recents.push(*entry))).await?;

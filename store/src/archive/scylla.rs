@@ -1,25 +1,39 @@
-//! The archive on ScyllaDB, or Cassandra: an author's posts are one partition, the newest first. A write carries its post's
-//! version as its timestamp, so that a late one never undoes a newer one, and any can be done again.
+//! The archive on ScyllaDB, or Cassandra. A write carries its row's version as its timestamp, so that a late one never undoes
+//! a newer one, and any can be done again. Every statement is prepared with its partition's key bound: the driver sends it
+//! to a node that has the partition.
 
+mod failure;
+mod follows;
+mod mark;
+mod posts;
+mod public;
 mod schema;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use proto::{PostId, UserId};
+use failure::failed;
+use follows::FollowsTables;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+pub(super) use mark::Mark;
+use posts::PostsTable;
+use public::PublicTables;
 pub(crate) use schema::migrate;
 use scylla::{
     client::{execution_profile::ExecutionProfile, session::Session, session_builder::SessionBuilder},
-    errors::{DbError, ExecutionError, PrepareError, RequestAttemptError},
-    statement::{Consistency, prepared::PreparedStatement},
+    deserialize::row::DeserializeRow,
+    errors::PrepareError,
+    serialize::row::SerializeRow,
+    statement::{
+        Consistency,
+        batch::{Batch, BatchType},
+        prepared::PreparedStatement,
+    },
 };
 
-use super::{Archive, PostsByAuthor};
 use crate::{
     Error, OpenError,
     config::{Config, ScyllaUrl},
     error::damaged,
-    ledger::{Likes, Post},
 };
 
 const STORE: &str = "the archive";
@@ -30,67 +44,140 @@ const CONNECT_MAX: Duration = Duration::from_secs(3);
 const SESSION_MAX: Duration = Duration::from_secs(15);
 /// How long nodes may take to agree on a table that was made.
 const AGREEMENT_MAX: Duration = Duration::from_secs(30);
-/// A larger page is read in several requests.
+/// How many partitions one call writes to at the same time.
+const WRITES_AT_ONCE: usize = 64;
+/// The longest texts in as many rows are far from the 16 MiB that a request may have.
+const BATCH_ROWS_MAX: usize = 100;
+/// What is larger is read in several requests.
 const ROWS_A_REQUEST_MAX: u32 = 1000;
 
-/// The archive on ScyllaDB.
-pub(crate) struct Scylla {
-    session: Session,
-    add: PreparedStatement,
-    page: PreparedStatement,
+/// The tables of this release, ready for use.
+pub(super) struct Tables {
+    pub(super) posts_by_author: Arc<PostsTable>,
+    pub(super) follows: Arc<FollowsTables>,
+    pub(super) public_posts: Arc<PublicTables>,
+    pub(super) mark: Arc<Mark>,
 }
 
-impl Scylla {
-    /// The archive of this cluster, whose keyspace and tables must be there.
-    pub(crate) async fn open(url: &ScyllaUrl, config: &Config) -> Result<Archive, OpenError> {
+impl Tables {
+    /// The tables in this cluster; the keyspace and all of them must be there.
+    pub(super) async fn open(url: &ScyllaUrl, config: &Config) -> Result<Self, OpenError> {
         let keyspace = config.namespace.keyspace();
         let session = connect(url, keyspace).await?;
         schema::check(&session, url, keyspace).await?;
-        let add = format!(
-            "INSERT INTO {keyspace}.posts_by_author (author, id, body, created_at_ms) VALUES (?, ?, ?, ?) \
-             USING TIMESTAMP ?"
-        );
-        let page = format!(
-            "SELECT id, body, created_at_ms FROM {keyspace}.posts_by_author WHERE author = ? AND id < ? \
-             ORDER BY id DESC LIMIT ?"
-        );
-        let add = prepare(&session, add).await.map_err(|cause| unusable(url, cause))?;
-        let page = prepare(&session, page).await.map_err(|cause| unusable(url, cause))?;
-        Ok(Archive { posts_by_author: Arc::new(Self { session, add, page }) })
+        let link = Arc::new(Link { session, keyspace: keyspace.to_owned() });
+        let open = async {
+            Ok::<_, PrepareError>(Self {
+                posts_by_author: Arc::new(PostsTable::open(link.clone()).await?),
+                follows: Arc::new(FollowsTables::open(link.clone()).await?),
+                public_posts: Arc::new(PublicTables::open(link.clone()).await?),
+                mark: Arc::new(Mark::open(link.clone()).await?),
+            })
+        };
+        open.await.map_err(|cause| unusable(url, cause))
     }
 }
 
-#[async_trait]
-impl PostsByAuthor for Scylla {
-    async fn add(&self, post: &Post, version: i64) -> Result<(), Error> {
-        let row = (post.author.get(), post.id.get(), post.text.as_str(), post.created_at_ms, version);
-        self.session.execute_unpaged(&self.add, row).await.map_err(|cause| failed(&cause))?;
-        Ok(())
+/// A session, and the keyspace that is ours.
+struct Link {
+    session: Session,
+    keyspace: String,
+}
+
+/// A row to write, with the key of its partition.
+struct RowWrite<'a, K, V> {
+    partition: K,
+    statement: &'a PreparedStatement,
+    values: V,
+}
+
+impl Link {
+    /// Prepares a statement, in which `KEYSPACE` stands for ours. Every statement can be done again, and only such are tried
+    /// again by the driver.
+    async fn prepare(&self, statement: &str) -> Result<PreparedStatement, PrepareError> {
+        let mut statement = self.session.prepare(statement.replace("KEYSPACE", &self.keyspace)).await?;
+        statement.set_is_idempotent(true);
+        Ok(statement)
     }
 
-    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<Post>, Error> {
-        let mut posts = Vec::new();
-        let mut below = below.map_or(i64::MAX, PostId::get);
+    async fn write(&self, statement: &PreparedStatement, values: impl SerializeRow) -> Result<(), Error> {
+        self.session.execute_unpaged(statement, values).await.map(|_| ()).map_err(|cause| failed(&cause))
+    }
+
+    /// Writes rows: those of one partition as one batch, which its nodes take as a single write, and the partitions side by
+    /// side. Measured on one Cassandra that syncs its log, with 64 requests at a time: 2,500 rows a second one by one, 7,000
+    /// with 4 rows a partition, 13,000 with 20.
+    async fn write_all<K, V>(&self, rows: Vec<RowWrite<'_, K, V>>) -> Result<(), Error>
+    where
+        K: Ord + Send,
+        V: SerializeRow + Send + Sync,
+    {
+        let mut partitions: BTreeMap<K, Vec<Vec<(&PreparedStatement, V)>>> = BTreeMap::new();
+        for RowWrite { partition, statement, values } in rows {
+            let batches = partitions.entry(partition).or_default();
+            match batches.last_mut() {
+                Some(batch) if batch.len() < BATCH_ROWS_MAX => batch.push((statement, values)),
+                _ => batches.push(vec![(statement, values)]),
+            }
+        }
+        let writes: Vec<_> = partitions.into_values().flatten().map(|batch| self.write_batch(batch)).collect();
+        stream::iter(writes).buffer_unordered(WRITES_AT_ONCE).try_collect().await
+    }
+
+    async fn write_batch<V: SerializeRow>(&self, rows: Vec<(&PreparedStatement, V)>) -> Result<(), Error> {
+        let mut batch = Batch::new(BatchType::Unlogged);
+        batch.set_is_idempotent(true);
+        let mut values = Vec::with_capacity(rows.len());
+        for (statement, row) in rows {
+            batch.append_statement(statement.clone());
+            values.push(row);
+        }
+        self.session.batch(&batch, values).await.map(|_| ()).map_err(|cause| failed(&cause))
+    }
+
+    /// All rows of an answer. The statement limits them.
+    async fn rows<R>(&self, statement: &PreparedStatement, values: impl SerializeRow) -> Result<Vec<R>, Error>
+    where
+        R: for<'row> DeserializeRow<'row, 'row>,
+    {
+        let answer = self.session.execute_unpaged(statement, values).await.map_err(|cause| failed(&cause))?;
+        let answer = answer.into_rows_result().map_err(|cause| damaged(STORE, cause))?;
+        let rows = answer.rows::<R>().map_err(|cause| damaged(STORE, cause))?;
+        rows.map(|row| row.map_err(|cause| damaged(STORE, cause))).collect()
+    }
+
+    /// Up to `limit` rows of a partition, in several requests where they are many. `values` are those of a request for so
+    /// many rows after the last one.
+    async fn many_rows<R, V>(
+        &self,
+        statement: &PreparedStatement,
+        limit: u32,
+        values: impl Fn(Option<&R>, i32) -> V + Send + Sync,
+    ) -> Result<Vec<R>, Error>
+    where
+        R: for<'row> DeserializeRow<'row, 'row> + Send + Sync,
+        V: SerializeRow + Send + Sync,
+    {
+        let mut rows = Vec::new();
         let mut left = limit;
         while left > 0 {
             let asked = left.min(ROWS_A_REQUEST_MAX);
-            let values = (author.get(), below, i32::try_from(asked).unwrap_or(i32::MAX));
-            let answer = self.session.execute_unpaged(&self.page, values).await.map_err(|cause| failed(&cause))?;
-            let rows = answer.into_rows_result().map_err(|cause| damaged(STORE, cause))?;
-            let read = rows.rows_num();
-            for row in rows.rows::<(i64, String, i64)>().map_err(|cause| damaged(STORE, cause))? {
-                let (id, text, created_at_ms) = row.map_err(|cause| damaged(STORE, cause))?;
-                below = id;
-                let id = PostId::try_from(id).map_err(|_| damaged(STORE, format_args!("id = {id}")))?;
-                posts.push(Post { id, author, text, created_at_ms, likes: Likes::default() });
-            }
-            if read < usize::try_from(asked).unwrap_or(usize::MAX) {
+            let values = values(rows.last(), i32::try_from(asked).unwrap_or(i32::MAX));
+            let more = self.rows::<R>(statement, values).await?;
+            let was_last = more.len() < asked as usize;
+            rows.extend(more);
+            if was_last {
                 break;
             }
             left -= asked;
         }
-        Ok(posts)
+        Ok(rows)
     }
+}
+
+/// A stored number that only some values are allowed for, such as an id.
+fn number<T: TryFrom<i64>>(column: &str, number: i64) -> Result<T, Error> {
+    T::try_from(number).map_err(|_| damaged(STORE, format_args!("{column} = {number}")))
 }
 
 async fn connect(url: &ScyllaUrl, keyspace: &str) -> Result<Session, OpenError> {
@@ -112,43 +199,6 @@ async fn connect(url: &ScyllaUrl, keyspace: &str) -> Result<Session, OpenError> 
     }
 }
 
-/// Every statement of ours can be done again, and only such are tried again by the driver.
-async fn prepare(session: &Session, statement: String) -> Result<PreparedStatement, PrepareError> {
-    let mut statement = session.prepare(statement).await?;
-    statement.set_is_idempotent(true);
-    Ok(statement)
-}
-
 fn unusable(url: &ScyllaUrl, cause: impl fmt::Display) -> OpenError {
     OpenError::Unusable { store: STORE, place: format!("scylla://{}", url.nodes.join(",")), cause: cause.to_string() }
-}
-
-/// What a driver's error means for a caller.
-fn failed(cause: &ExecutionError) -> Error {
-    let text = cause.to_string();
-    if is_fault(cause) {
-        Error::Fault { store: STORE, cause: text }
-    } else {
-        Error::Unavailable { store: STORE, cause: text }
-    }
-}
-
-/// Whether the question was wrong, rather than the nodes away or busy.
-fn is_fault(cause: &ExecutionError) -> bool {
-    match cause {
-        ExecutionError::BadQuery(_) => true,
-        ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, _)) => matches!(
-            error,
-            DbError::SyntaxError
-                | DbError::Invalid
-                | DbError::AlreadyExists { .. }
-                | DbError::Unauthorized
-                | DbError::ConfigError
-                | DbError::ProtocolError
-        ),
-        ExecutionError::LastAttemptError(error) => {
-            !matches!(error, RequestAttemptError::BrokenConnectionError(_) | RequestAttemptError::UnableToAllocStreamId)
-        }
-        _ => false,
-    }
 }

@@ -19,6 +19,8 @@ mod archive;
 mod dead_letters;
 #[path = "sql/event.rs"]
 mod event;
+#[path = "sql/fills.rs"]
+mod fills;
 #[path = "sql/graph.rs"]
 mod graph;
 #[path = "sql/install.rs"]
@@ -67,6 +69,11 @@ const RETRY_AFTER_MAX: Duration = Duration::from_millis(20);
 const LOCK_ROW: &str = " FOR NO KEY UPDATE";
 /// The time of day, in microseconds since 1970. Not now(), which is when the transaction began.
 const CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
+/// How many rows there are to fill an archive with, roughly: counting many takes too long, and of few there are no statistics.
+const ESTIMATE: &str = "SELECT CAST(sum(greatest(reltuples, counted)) AS BIGINT) FROM (VALUES \
+    ('posts'::regclass, (SELECT count(*) FROM (SELECT 1 FROM posts LIMIT 10000) AS few)), \
+    ('follows'::regclass, (SELECT count(*) FROM (SELECT 1 FROM follows LIMIT 10000) AS few))) AS tables (name, counted) \
+    JOIN pg_class ON pg_class.oid = tables.name";
 
 type SqlLedger = Postgres;
 type Row = PgRow;

@@ -10,6 +10,8 @@ mod archive;
 mod dead_letters;
 #[path = "sql/event.rs"]
 mod event;
+#[path = "sql/fills.rs"]
+mod fills;
 #[path = "sql/graph.rs"]
 mod graph;
 #[path = "sql/install.rs"]
@@ -52,6 +54,8 @@ const READERS: u32 = 4;
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// What a SELECT ends with to keep others from changing the row: nothing, because a change has the file to itself.
 const LOCK_ROW: &str = "";
+/// How many rows there are to fill an archive with.
+const ESTIMATE: &str = "SELECT (SELECT count(*) FROM posts) + (SELECT count(*) FROM follows)";
 
 type SqlLedger = Sqlite;
 type Row = SqliteRow;
@@ -126,6 +130,7 @@ impl Sqlite {
     async fn end_leases_of_the_dead(&self) -> Result<(), sqlx::Error> {
         sqlx::query("UPDATE shard_leases SET expires_us = 0").execute(&self.writer).await?;
         sqlx::query("UPDATE writer_leases SET expires_us = 0").execute(&self.writer).await?;
+        sqlx::query("UPDATE archive_fills SET expires_us = 0").execute(&self.writer).await?;
         Ok(())
     }
 

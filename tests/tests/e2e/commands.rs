@@ -2,13 +2,22 @@
 
 use std::{path::Path, process::Command};
 
-use proto::event::Topic;
+use chassis::failpoint;
+use proto::{
+    EventId, PostId, UserId,
+    event::Topic,
+    freshet::event::v1::{PostCreated, UserCreated, envelope::Payload},
+};
 use store::{
     Shard,
     event_log::{Received, Record},
-    ledger::dead_letters::{Cause, NewLetter},
+    ledger::{
+        Event, Ledger, NewAccount, NewPost,
+        dead_letters::{Cause, NewLetter},
+    },
+    migrate::Mode,
 };
-use tests::servers;
+use tests::servers::{self, Adapter};
 
 use crate::BINARY;
 
@@ -203,5 +212,64 @@ async fn dead_letters_are_looked_at_counted_discarded_and_accounted_for() {
     ] {
         let ran = run(folder.path(), &[], &[&["deadletters", "--data", "data"], arguments].concat());
         assert!(!ran.ok && ran.err.contains(cause), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn an_archive_in_the_ledger_has_nothing_to_rebuild() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ran = run(folder.path(), &[], &["rebuild", "archive"]);
+    assert!(ran.ok && ran.out.contains("there is nothing to rebuild"), "{} {}", ran.out, ran.err);
+    assert!(!folder.path().join("freshet-data").exists(), "nothing was made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_of_the_archive_goes_on_where_it_was_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(settings) = servers::settings(&[Adapter::Cassandra], folder.path()).await else { return };
+    let config = servers::config(&settings);
+    config.migrate(Mode::Apply).await.expect("a migration");
+    let ledger = config.open_ledger(&servers::parts()).await.expect("a ledger");
+    write_posts(&ledger, 600).await;
+    // The data folder is one process's at a time.
+    drop(ledger);
+
+    let named =
+        |(key, value): &(&str, String)| (format!("FRESHET_{}", key.to_uppercase().replace('.', "_")), value.clone());
+    let environment: Vec<_> = settings.iter().map(named).collect();
+    let environment = |failpoints: &'static str| {
+        let named = environment.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        named.chain((!failpoints.is_empty()).then_some((failpoint::VARIABLE, failpoints))).collect::<Vec<_>>()
+    };
+    // Two chunks of posts and one of follows: each process dies after one, and the fourth finds all of it done.
+    for begins_at in ["", "posts, 500 of about 600 rows", "follows, 600 of about 600 rows"] {
+        let killed = run(folder.path(), &environment("fill.after_chunk=kill"), &["rebuild", "archive"]);
+        assert!(!killed.ok && killed.out.contains(begins_at), "{begins_at:?}: {} {}", killed.out, killed.err);
+    }
+    let last = run(folder.path(), &environment("fill.after_chunk=kill"), &["rebuild", "archive"]);
+    assert!(last.ok && last.out.contains("is complete: 600 rows"), "{} {}", last.out, last.err);
+
+    let again = run(folder.path(), &environment(""), &["rebuild", "archive", "--again"]);
+    assert!(again.ok && again.out.contains("is filled again"), "{} {}", again.out, again.err);
+    assert!(again.out.contains("posts, 0 of about 600 rows"), "{}", again.out);
+    assert!(again.out.contains("is complete: 600 rows"), "{}", again.out);
+}
+
+async fn write_posts(ledger: &Ledger, posts: i64) {
+    let author = UserId::new(1).expect("an id");
+    let event_id = |number| EventId::new(number).expect("an id");
+    let account = NewAccount {
+        id: author,
+        handle: "ada".to_owned(),
+        display_name: "Ada".to_owned(),
+        password_hash: "none".to_owned(),
+    };
+    let compose = |_: &_| Payload::UserCreated(UserCreated { user_id: "1".to_owned(), ..UserCreated::default() });
+    ledger.accounts.create(account, Event { id: event_id(1), compose: &compose }).await.expect("an account");
+    let compose = |_: &_| Payload::PostCreated(PostCreated { author_id: "1".to_owned(), ..PostCreated::default() });
+    for number in 1..=posts {
+        let (id, text) = (PostId::new(number << 22).expect("an id"), "short".to_owned());
+        let post = NewPost { id, author, text, key: None };
+        ledger.posts.create(post, Event { id: event_id(1 + number), compose: &compose }).await.expect("a post");
     }
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 use tests::{
     Pods,
     cluster::Cluster,
+    cql::Cql,
     crowd::Crowd,
-    oracle::{Verdict, judge},
+    oracle::{Truth, Verdict, judge},
     proxy::Weather,
     servers::{self, Adapter, ServicesFolder},
+    wait,
 };
 use tokio::time::sleep;
 
@@ -145,4 +147,30 @@ async fn the_harness_notices_an_offset_that_was_committed_before_its_effect() {
     }
     let verdict = run.verdict_within(LATE_WITHIN).await;
     assert!(verdict.faults.lost > 0, "a build that loses events passed: {verdict}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r9_the_archive_is_dropped_and_made_again() {
+    let Some(mut run) = Run::under_load("R9", "").await else { return };
+    let (mut cql, keyspace) = (Cql::connect().await, run.cluster.namespace());
+    cql.run(&format!("DROP KEYSPACE {keyspace}")).await;
+    sleep(LOAD).await;
+    run.cluster.migrate().await;
+    // Every home is built again from an archive that has nothing yet, or from what is read in its place.
+    servers::flush_redis().await;
+    run.verdict().await.must_be_clean(&run.cluster);
+
+    let truth = Truth::of(run.cluster.database()).await;
+    let (posts, follows) = (truth.posts().await.len(), truth.follows().await.len());
+    let expected = [posts, 2 * posts, follows, follows];
+    wait::until("every row of the ledger in the archive", async || {
+        let mut found = Vec::new();
+        for table in ["posts_by_author", "public_posts", "following_by_user", "followers_by_user"] {
+            found.push(cql.count(&format!("{keyspace}.{table}")).await);
+        }
+        (found == expected).then_some(())
+    })
+    .await;
+    let fill = run.cluster.run_command(&["rebuild", "archive"]).await;
+    assert!(fill.contains("is complete"), "{fill}");
 }

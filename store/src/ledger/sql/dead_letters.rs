@@ -75,7 +75,7 @@ impl DeadLetters for SqlLedger {
     }
 
     async fn keep(&self, letter: &DeadLetter, cause: Cause, error: &str, pod: &str) -> Result<(), Error> {
-        self.retried(|| self.try_keep(letter, cause, error, pod)).await
+        self.retried(|| self.try_keep_letter(letter, cause, error, pod)).await
     }
 
     async fn redrive_known(&self, group: &str, lane: Lane, kinds: &[&str]) -> Result<u64, Error> {
@@ -150,7 +150,7 @@ impl SqlLedger {
         Ok(true)
     }
 
-    async fn try_keep(&self, letter: &DeadLetter, cause: Cause, error: &str, pod: &str) -> Result<(), Error> {
+    async fn try_keep_letter(&self, letter: &DeadLetter, cause: Cause, error: &str, pod: &str) -> Result<(), Error> {
         let mut change = self.begin_alone_on("dead_letters").await?;
         sqlx::query("UPDATE dead_letters SET redrive = FALSE WHERE consumer_group = $1 AND topic = $2 AND key = $3")
             .bind(&letter.group)

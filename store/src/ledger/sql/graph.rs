@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use proto::UserId;
 
-use super::{SqlLedger, accounts::require_users, failed, row::number};
+use sqlx::QueryBuilder;
+
+use super::{SqlLedger, accounts::require_users, failed, push_is_one_of, row::number};
 use crate::{
     Error,
     ledger::{Event, Graph},
@@ -21,15 +23,22 @@ impl Graph for SqlLedger {
         rows.iter().map(|row| number(row, "followee")).collect()
     }
 
-    async fn followers(&self, author: UserId, after: Option<UserId>, limit: u32) -> Result<Vec<UserId>, Error> {
-        let query = sqlx::query(
-            "SELECT follower FROM follows WHERE followee = $1 AND follower > $2 AND active ORDER BY follower LIMIT $3",
-        )
-        .bind(author.get())
-        .bind(after.map_or(0, UserId::get))
-        .bind(i64::from(limit));
-        let rows = self.answered(query.fetch_all(self.reader())).await?;
-        rows.iter().map(|row| number(row, "follower")).collect()
+    async fn followers(
+        &self,
+        authors: &[UserId],
+        after: Option<(UserId, UserId)>,
+        limit: u32,
+    ) -> Result<Vec<(UserId, UserId)>, Error> {
+        if authors.is_empty() {
+            return Ok(Vec::new());
+        }
+        let after = after.map_or((0, 0), |(author, follower)| (author.get(), follower.get()));
+        let mut query = QueryBuilder::new("SELECT followee, follower FROM follows WHERE active AND followee");
+        push_is_one_of(&mut query, authors.iter().map(|author| author.get()).collect());
+        query.push(" AND (followee, follower) > (").push_bind(after.0).push(", ").push_bind(after.1);
+        query.push(") ORDER BY followee, follower LIMIT ").push_bind(i64::from(limit));
+        let rows = self.answered(query.build().fetch_all(self.reader())).await?;
+        rows.iter().map(|row| Ok((number(row, "followee")?, number(row, "follower")?))).collect()
     }
 }
 

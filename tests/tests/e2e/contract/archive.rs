@@ -1,13 +1,19 @@
-//! The archive: every author's posts to the oldest, in the ledger's own tables and on Cassandra.
+//! The archive: posts and follows, to the oldest, in the ledger's own tables and on Cassandra.
+
+mod cassandra_only;
+mod fill;
+mod follows;
+mod public;
 
 use chassis::{Clock as _, clock};
 use proto::{
     EventId, PostId, UserId,
-    freshet::event::v1::{PostCreated, UserCreated, envelope::Payload},
+    freshet::event::v1::{Followed, PostCreated, UserCreated, envelope::Payload},
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
 use store::{
-    archive::Archive,
+    Config,
+    archive::{Archive, Chunk, Edge},
     ledger::{Event, Ledger, Likes, NewAccount, NewPost, Post},
     migrate::Mode,
 };
@@ -17,21 +23,32 @@ use tests::servers::{self, Adapter};
 struct Opened {
     archive: Archive,
     ledger: Ledger,
+    config: Config,
+    keyspace: String,
     _data: TempDir,
 }
 
+/// A ledger with two people in it, and an archive that is filled from it: what is read comes from the archive.
 async fn open(adapter: Adapter) -> Option<Opened> {
+    let mut opened = open_unfilled(adapter).await?;
+    for author in [ADA, LIN] {
+        opened.sign_up(author).await;
+    }
+    opened.fill().await;
+    opened.open_again().await;
+    Some(opened)
+}
+
+async fn open_unfilled(adapter: Adapter) -> Option<Opened> {
     let data = tempfile::tempdir().expect("a folder");
-    let config = servers::config(&servers::settings(&[adapter], data.path()).await?);
+    let settings = servers::settings(&[adapter], data.path()).await?;
+    let keyspace = settings.iter().find(|(key, _)| *key == "stores.namespace").expect("a namespace").1.clone();
+    let config = servers::config(&settings);
     config.migrate(Mode::Apply).await.expect("a migration");
     let parts = servers::parts();
     let ledger = config.open_ledger(&parts).await.expect("a ledger");
     let archive = config.open_archive(&parts, &ledger).await.expect("an archive");
-    let opened = Opened { archive, ledger, _data: data };
-    for author in [ADA, LIN] {
-        opened.sign_up(author).await;
-    }
-    Some(opened)
+    Some(Opened { archive, ledger, config, keyspace, _data: data })
 }
 
 store_contract!(open: [
@@ -63,6 +80,22 @@ fn event_id(number: i64) -> EventId {
 }
 
 impl Opened {
+    /// Fills the archive, where it is not the ledger. Gives the number of chunks.
+    async fn fill(&self) -> usize {
+        let Some(filling) = &self.archive.filling else { return 0 };
+        let mut lease = filling.claim("the test").await.unwrap().expect("a lease");
+        let mut chunks = 1;
+        while filling.write_chunk(&mut lease).await.unwrap() != Chunk::Last {
+            chunks += 1;
+        }
+        chunks
+    }
+
+    /// Opens the archive anew, as a pod that starts does: it knows at once whether the archive is complete.
+    async fn open_again(&mut self) {
+        self.archive = self.config.open_archive(&servers::parts(), &self.ledger).await.expect("an archive");
+    }
+
     async fn sign_up(&self, author: i64) {
         let account = NewAccount {
             id: user(author),
@@ -91,7 +124,20 @@ impl Opened {
     }
 
     async fn add(&self, post: &Post, version: i64) {
-        self.archive.posts_by_author.add(post, version).await.unwrap();
+        let posts = [(post.clone(), version)];
+        self.archive.posts_by_author.add(&posts).await.unwrap();
+        self.archive.public_posts.add(&posts).await.unwrap();
+    }
+
+    /// Makes one follow the other, in both.
+    async fn follow(&self, follower: i64, followee: i64) {
+        let compose = |(): &()| {
+            Payload::Followed(Followed { follower_id: follower.to_string(), followee_id: followee.to_string() })
+        };
+        let event = Event { id: event_id(1_000_000 * follower + followee), compose: &compose };
+        self.ledger.graph.follow(user(follower), user(followee), event).await.unwrap();
+        let edge = Edge { follower: user(follower), followee: user(followee), active: true, version: 1 };
+        self.archive.follows.set(&[edge]).await.unwrap();
     }
 
     async fn page(&self, author: i64, below: Option<PostId>, limit: u32) -> Vec<Post> {
@@ -157,55 +203,9 @@ async fn a_long_page_comes_whole(opened: Opened) {
     for number in 1..=1200 {
         posts.push(opened.commit(ADA, number, "short").await);
     }
-    let added = posts.iter().map(|post| opened.add(post, 1));
-    futures_util::future::join_all(added).await;
+    let versioned: Vec<_> = posts.iter().map(|post| (post.clone(), 1)).collect();
+    opened.archive.posts_by_author.add(&versioned).await.unwrap();
     posts.reverse();
     assert_eq!(opened.page(ADA, None, 1100).await, posts[..1100]);
     assert_eq!(opened.page(ADA, None, 5000).await, posts);
-}
-
-/// What only Cassandra has: a keyspace and tables that are made beforehand.
-mod cassandra_only {
-    use store::Config;
-
-    use super::*;
-
-    async fn unmade() -> Option<(Config, TempDir)> {
-        let data = tempfile::tempdir().expect("a folder");
-        Some((servers::config(&servers::settings(&[Adapter::Cassandra], data.path()).await?), data))
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_migration_tells_what_it_does_and_can_be_done_by_many_and_again() {
-        let Some((config, _data)) = unmade().await else { return };
-        let parts = servers::parts();
-        let ledger = config.open_ledger(&parts).await.unwrap();
-        let told = config.open_archive(&parts, &ledger).await.err().expect("a refusal").to_string();
-        assert!(told.contains("there is no keyspace") && told.contains("`freshet migrate`"), "{told}");
-
-        let planned = config.migrate(Mode::Plan).await.unwrap();
-        assert_eq!(planned.len(), 4, "{planned:?}");
-        assert_eq!(config.migrate(Mode::Plan).await.unwrap(), planned);
-        let (a, b, c, d) = tokio::join!(
-            config.migrate(Mode::Apply),
-            config.migrate(Mode::Apply),
-            config.migrate(Mode::Apply),
-            config.migrate(Mode::Apply),
-        );
-        for done in [a, b, c, d] {
-            done.unwrap();
-        }
-        assert_eq!(config.migrate(Mode::Apply).await.unwrap(), []);
-        config.open_archive(&parts, &ledger).await.unwrap();
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn nodes_that_do_not_answer_are_named() {
-        let data = tempfile::tempdir().expect("a folder");
-        let mut settings = servers::settings(&[], data.path()).await.expect("settings");
-        settings.push(("stores.archive", "scylla://ada:secret@127.0.0.1:1".to_owned()));
-        let config = servers::config(&settings);
-        let told = config.migrate(Mode::Plan).await.unwrap_err().to_string();
-        assert!(told.contains("the archive at scylla://127.0.0.1:1") && !told.contains("secret"), "{told}");
-    }
 }

@@ -4,6 +4,7 @@ mod accounts;
 mod archive;
 mod dead_letters;
 mod events;
+mod fills;
 mod graph;
 mod keys;
 mod leases;

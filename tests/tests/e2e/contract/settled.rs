@@ -101,9 +101,13 @@ struct GatedArchive(Arc<dyn PostsByAuthor>, Gate);
 
 #[async_trait]
 impl PostsByAuthor for GatedArchive {
-    async fn add(&self, post: &Post, version: i64) -> Result<(), Error> {
+    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error> {
         self.1.pass().await;
-        self.0.add(post, version).await
+        self.0.add(posts).await
+    }
+
+    async fn remove(&self, author: UserId, post: PostId, version: i64) -> Result<(), Error> {
+        self.0.remove(author, post, version).await
     }
 
     async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<Post>, Error> {

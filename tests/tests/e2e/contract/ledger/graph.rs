@@ -40,17 +40,22 @@ async fn followers_are_paged_in_order_of_their_ids(world: World) {
         world.follow(*follower, *author).await.unwrap();
     }
     let graph = &world.ledger.graph;
-    let mut found: Vec<UserId> = Vec::new();
+    world.follow(*author, followers[3]).await.unwrap();
+    let mut found: Vec<(UserId, UserId)> = Vec::new();
     loop {
-        let page = graph.followers(*author, found.last().copied(), 3).await.unwrap();
-        if page.is_empty() {
-            break;
-        }
+        let page = graph.followers(&[followers[3], *author], found.last().copied(), 3).await.unwrap();
+        let last = page.len() < 3;
         assert!(page.len() <= 3);
         found.extend(page);
+        if last {
+            break;
+        }
     }
-    assert_eq!(found, followers);
-    assert_eq!(graph.followers(followers[0], None, 3).await.unwrap(), []);
+    let expected: Vec<_> =
+        followers.iter().map(|follower| (*author, *follower)).chain([(followers[3], *author)]).collect();
+    assert_eq!(found, expected);
+    assert_eq!(graph.followers(&[followers[0]], None, 3).await.unwrap(), []);
+    assert_eq!(graph.followers(&[], None, 3).await.unwrap(), []);
 }
 
 async fn nobody_follows_a_stranger(world: World) {
