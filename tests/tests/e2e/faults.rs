@@ -139,12 +139,12 @@ async fn r6_a_relay_dies_at_each_place_where_it_hurts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r7_postgres_loses_its_answers_again_and_again() {
+async fn r7_postgres_commits_and_its_answers_are_lost_again_and_again() {
     let Some(mut run) = Run::under_load("R7", "").await else { return };
     let proxy = run.cluster.proxies.of(Adapter::Postgres);
     for _ in 0..LOST_ANSWERS {
-        // Long enough for many commits whose answer never comes, too short for anyone to give up on the server.
-        proxy.set(Weather::AnswersLost);
+        // Too short for anyone to give up on the server.
+        proxy.set(Weather::AnswersLostAfter("COMMIT"));
         sleep(BURST).await;
         proxy.set(Weather::Clear);
         sleep(BURST).await;
