@@ -40,8 +40,10 @@ pub async fn reach(name: &str) {
         ("kill", _) => std::process::abort(),
         ("freeze", _) => {
             let stopped = std::process::Command::new("kill").args(["-STOP", &std::process::id().to_string()]).status();
-            if let Err(cause) = stopped {
-                tracing::error!("failpoint {name} cannot stop the process: {cause}");
+            match stopped {
+                // The signal takes effect on all threads a moment after it was sent: this one must not go on until then.
+                Ok(_) => std::thread::sleep(Duration::from_millis(200)),
+                Err(cause) => tracing::error!("failpoint {name} cannot stop the process: {cause}"),
             }
         }
         _ => {}

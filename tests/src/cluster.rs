@@ -22,6 +22,8 @@ use crate::{
 pub struct Member {
     /// What it does.
     pub role: &'static str,
+    /// What it calls itself, in leases and at the servers.
+    pub name: String,
     /// Where it listens.
     pub address: SocketAddr,
     /// The process.
@@ -109,7 +111,8 @@ impl Cluster {
         let process = Process::spawn(command);
         let line = process.prints("is ready on").await;
         let address = line.rsplit(' ').next().and_then(|address| address.parse().ok()).expect("an address");
-        self.members.push(Member { role, address, process });
+        let name = line.split(' ').next().unwrap_or_default().to_owned();
+        self.members.push(Member { role, name, address, process });
     }
 
     /// Kills a pod of a role, as `kill -9` does, and gives up on it.

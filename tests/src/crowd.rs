@@ -1,6 +1,13 @@
 //! People who use a cluster all at once: they post, like, follow and watch their streams, and note what they were told.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use chassis::{Random, Stop, random::System};
 use futures_util::future::join_all;
@@ -36,6 +43,8 @@ pub struct Crowd {
     pub journal: Arc<Journal>,
     /// What some of them saw on their streams.
     pub watchers: Vec<Watcher>,
+    /// How many posts they asked for a second time, because nobody answered the first.
+    pub asked_again: Arc<AtomicUsize>,
     handles: Vec<String>,
     clients: Arc<Vec<Client>>,
     at_work: JoinSet<()>,
@@ -57,6 +66,7 @@ impl Crowd {
             people,
             journal,
             watchers: Vec::new(),
+            asked_again: Arc::default(),
             handles,
             clients,
             at_work: JoinSet::new(),
@@ -92,6 +102,7 @@ impl Crowd {
                 people: self.people.clone(),
                 clients: self.clients.clone(),
                 journal: self.journal.clone(),
+                asked_again: self.asked_again.clone(),
             };
             let stop = self.stop.clone();
             self.at_work.spawn(async move {
@@ -119,6 +130,7 @@ struct Worker {
     people: Vec<UserId>,
     clients: Arc<Vec<Client>>,
     journal: Arc<Journal>,
+    asked_again: Arc<AtomicUsize>,
 }
 
 impl Worker {
@@ -141,6 +153,7 @@ impl Worker {
         let mut outcome = Outcome::of(&answer);
         if outcome == Outcome::Unknown {
             // Whatever became of the first call, the key makes it one post. At another pod, since this one may be gone.
+            self.asked_again.fetch_add(1, Ordering::Relaxed);
             answer = self.clients[(turn + 1) % self.clients.len()].create_post(request).await;
             // A second call that fails, however clearly, says nothing about the first.
             outcome = if answer.is_ok() { Outcome::Acknowledged } else { Outcome::Unknown };

@@ -1,6 +1,7 @@
 //! The oracle: what every reader must see, computed from the ledger's SQL alone, and compared with what they do see.
 
 mod truth;
+mod witness;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -47,7 +48,8 @@ pub struct Faults {
     pub lost: usize,
     /// Shown twice, or to whom it is not for.
     pub duplicated: usize,
-    /// Not on its way any more: rows in the outbox, wrong counters and hot lists, pages that cannot be read.
+    /// Not on its way any more: rows in the outbox, wrong counters and hot lists, pages that cannot be read. Rows that were
+    /// removed by who had no right to.
     pub stuck: usize,
     /// In the wrong order.
     pub misordered: usize,
@@ -59,6 +61,12 @@ impl Faults {
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.lost + self.duplicated + self.stuck + self.misordered == 0
+    }
+
+    /// The first few things that are wrong.
+    #[must_use]
+    pub fn examples(&self) -> &[String] {
+        &self.examples
     }
 
     fn example(&mut self, text: impl FnOnce() -> String) {
@@ -108,6 +116,7 @@ pub async fn judge(cluster: &Cluster, crowd: &Crowd, heal_within: Duration) -> V
 /// Compares everything with the truth, once.
 async fn look(cluster: &Cluster, crowd: &Crowd, truth: &Truth) -> Faults {
     let mut faults = Faults::default();
+    check_witness(&mut faults, truth).await;
     check_journal(&mut faults, &crowd.journal.lines(), truth).await;
     let clients = cluster.clients("timeline");
     for (number, reader) in crowd.people.iter().enumerate() {
@@ -157,6 +166,23 @@ async fn check_journal(faults: &mut Faults, lines: &[Line], truth: &Truth) {
             }
             _ => {}
         }
+    }
+}
+
+/// A post has one event, and no row of the outbox was removed by who did not hold its shard.
+async fn check_witness(faults: &mut Faults, truth: &Truth) {
+    // In this order: whoever posts meanwhile makes more posts than events, and is looked at again.
+    let events = truth.events_of_posts().await;
+    let posts = truth.posts().await.len();
+    faults.lost += posts.saturating_sub(events);
+    faults.duplicated += events.saturating_sub(posts);
+    if events != posts {
+        faults.example(|| format!("{posts} posts have {events} events"));
+    }
+    let removals = truth.removals_without_lease().await;
+    faults.stuck += removals.len();
+    if let Some(first) = removals.first() {
+        faults.example(|| format!("{} rows were removed without a lease, such as {first}", removals.len()));
     }
 }
 

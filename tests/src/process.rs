@@ -74,6 +74,15 @@ impl Process {
         self.signal("CONT").await;
     }
 
+    /// Whether it stands still.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        let id = self.child.id().expect("a running process");
+        let status = std::fs::read_to_string(format!("/proc/{id}/stat")).expect("its status");
+        // After the name, which is in parentheses and may hold anything: "123 (freshet) T 1 …".
+        status.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+    }
+
     /// Waits until the process has ended; gives the exit code.
     pub async fn ends(&mut self) -> Option<i32> {
         wait::within("the process to end", self.child.wait()).await.expect("an exit status").code()

@@ -1,6 +1,10 @@
 //! A TCP proxy in front of a server: it can cut every connection, slow them down, or lose the answers only.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -24,6 +28,14 @@ pub enum Weather {
     Slow(Duration),
     /// The server gets every request, and its answers are lost: nobody knows what was done.
     AnswersLost,
+    /// The same, for each connection from when its client has said this: `COMMIT` is heard, and not answered.
+    AnswersLostAfter(&'static str),
+}
+
+impl Weather {
+    const fn loses_answers(self) -> bool {
+        matches!(self, Self::AnswersLost | Self::AnswersLostAfter(_))
+    }
 }
 
 /// A proxy. It ends with the test's runtime.
@@ -75,7 +87,7 @@ impl Proxy {
     /// network gives later answers to earlier requests.
     pub fn set(&self, weather: Weather) {
         self.sky.send_modify(|sky| {
-            sky.cuts += u64::from(weather == Weather::Cut || sky.weather == Weather::AnswersLost);
+            sky.cuts += u64::from(weather == Weather::Cut || sky.weather.loses_answers());
             sky.weather = weather;
         });
     }
@@ -94,15 +106,22 @@ async fn serve(client: TcpStream, server: SocketAddr, sky: watch::Receiver<Sky>)
     let Ok(upstream) = TcpStream::connect(server).await else { return };
     _ = (client.set_nodelay(true), upstream.set_nodelay(true));
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), upstream.into_split());
+    let has_said_it = AtomicBool::new(false);
     // When one way ends, so does the other: a peer that is gone is gone.
     tokio::select! {
-        () = pump(Way::Requests, from_client, to_server, sky.clone()) => {}
-        () = pump(Way::Answers, from_server, to_client, sky.clone()) => {}
+        () = pump(Way::Requests, from_client, to_server, sky.clone(), &has_said_it) => {}
+        () = pump(Way::Answers, from_server, to_client, sky.clone(), &has_said_it) => {}
         () = until_cut(sky, cuts) => {}
     }
 }
 
-async fn pump(way: Way, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, sky: watch::Receiver<Sky>) {
+async fn pump(
+    way: Way,
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    sky: watch::Receiver<Sky>,
+    has_said_it: &AtomicBool,
+) {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let Ok(bytes @ 1..) = from.read(&mut chunk).await else { return };
@@ -110,13 +129,22 @@ async fn pump(way: Way, mut from: OwnedReadHalf, mut to: OwnedWriteHalf, sky: wa
         match weather {
             Weather::Cut => return,
             Weather::AnswersLost if way == Way::Answers => continue,
+            Weather::AnswersLostAfter(_) if way == Way::Answers && has_said_it.load(Ordering::SeqCst) => continue,
+            // Before the server gets it, so that its answer cannot come first.
+            Weather::AnswersLostAfter(text) if way == Way::Requests && contains(&chunk[..bytes], text) => {
+                has_said_it.store(true, Ordering::SeqCst);
+            }
             Weather::Slow(delay) => tokio::time::sleep(delay).await,
-            Weather::Clear | Weather::AnswersLost => {}
+            Weather::Clear | Weather::AnswersLost | Weather::AnswersLostAfter(_) => {}
         }
         if to.write_all(&chunk[..bytes]).await.is_err() {
             return;
         }
     }
+}
+
+fn contains(chunk: &[u8], text: &str) -> bool {
+    chunk.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
 async fn until_cut(mut sky: watch::Receiver<Sky>, cuts: u64) {

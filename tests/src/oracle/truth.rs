@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use proto::{PostId, UserId};
 use tokio_postgres::{Client, NoTls, Row};
 
+use super::witness;
+
 /// Reads the ledger.
 pub struct Truth {
     client: Client,
@@ -80,6 +82,32 @@ impl Truth {
     /// How many rows wait in the outbox.
     pub async fn outbox_rows(&self) -> usize {
         self.count("SELECT count(*) FROM outbox").await
+    }
+
+    /// Watches the ledger from now on, for the two below. Nobody has posted yet.
+    pub async fn install_witness(&self) {
+        witness::install(&self.client).await;
+    }
+
+    /// How many events tell of a new post, published or not.
+    pub async fn events_of_posts(&self) -> usize {
+        self.count("SELECT count(*) FROM witnessed_posts").await
+    }
+
+    /// The outbox rows that were removed by a pod that did not hold their shard.
+    pub async fn removals_without_lease(&self) -> Vec<String> {
+        let rows = self.query("SELECT row_id, shard, session FROM unleased_removals ORDER BY row_id").await;
+        let removal = |row: &Row| {
+            let (id, shard, session): (i64, i64, String) = (row.get(0), row.get(1), row.get(2));
+            format!("row {id} of shard {shard} by {session}")
+        };
+        rows.iter().map(removal).collect()
+    }
+
+    /// The pods that hold a shard, one for each that is held.
+    pub async fn owners_of_shards(&self) -> Vec<String> {
+        let held = "SELECT owner FROM shard_leases WHERE expires_us > extract(epoch FROM clock_timestamp()) * 1000000";
+        self.query(held).await.iter().map(|row| row.get(0)).collect()
     }
 
     /// How many posts have a counter that is not the number of their likes.

@@ -1,7 +1,7 @@
 //! A real cluster, broken under load: every post is counted. These tests stop, flush and starve servers, so they run one at a
 //! time and with nothing else beside them (`tests/run` and `tests/faults` see to that).
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use tests::{
     Pods,
@@ -26,6 +26,9 @@ const HEAL_WITHIN: Duration = Duration::from_secs(180);
 /// Long enough for what is only late to arrive.
 const LATE_WITHIN: Duration = Duration::from_secs(45);
 const KAFKA_AWAY: Duration = Duration::from_secs(20);
+/// How often PostgreSQL's answers are lost, and for how long each time.
+const LOST_ANSWERS: usize = 10;
+const BURST: Duration = Duration::from_millis(300);
 /// Longer than the leases of shards and writer numbers, and than a consumer's session.
 const PAST_EVERY_LEASE: Duration = Duration::from_secs(12);
 
@@ -42,6 +45,7 @@ impl Run {
     async fn under_load(name: &'static str, failpoints: &str) -> Option<Self> {
         let services = ServicesFolder::of_this_run()?;
         let cluster = Cluster::start(BINARY, Pods::TWO, failpoints).await?;
+        Truth::of(cluster.database()).await.install_witness().await;
         let mut crowd = Crowd::gather(&cluster, PEOPLE).await;
         crowd.watch(WATCHERS, &cluster.addresses("edge")).await;
         crowd.begin();
@@ -133,6 +137,78 @@ async fn r6_a_relay_dies_at_each_place_where_it_hurts() {
         armed.process.ends().await;
     }
     run.verdict().await.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r7_postgres_commits_and_its_answers_are_lost_again_and_again() {
+    let Some(mut run) = Run::under_load("R7", "").await else { return };
+    let proxy = run.cluster.proxies.of(Adapter::Postgres);
+    for _ in 0..LOST_ANSWERS {
+        // Too short for anyone to give up on the server.
+        proxy.set(Weather::AnswersLostAfter("COMMIT"));
+        sleep(BURST).await;
+        proxy.set(Weather::Clear);
+        sleep(BURST).await;
+    }
+    let verdict = run.verdict().await;
+    let asked_again = run.crowd.asked_again.load(Ordering::Relaxed);
+    assert!(asked_again > 0, "nobody had to ask again: that was no fault");
+    verdict.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r8_a_relay_is_frozen_before_it_removes_until_another_one_has_its_shards() {
+    let Some(mut run) = Run::under_load("R8", "").await else { return };
+    let truth = Truth::of(run.cluster.database()).await;
+    let shards = truth.owners_of_shards().await.len();
+    run.cluster.add("relay", "relay.before_remove=freeze").await;
+    let frozen = run.cluster.members.last().expect("the relay that was added");
+    wait::until("the relay to stand still", async || frozen.process.is_frozen().then_some(())).await;
+    wait::until("others to have its shards", async || {
+        let owners = truth.owners_of_shards().await;
+        (owners.len() == shards && !owners.contains(&frozen.name)).then_some(())
+    })
+    .await;
+    let told = "while publishing; its next owner sends again";
+    wait::until("the relay to find that its shard is gone", async || {
+        // It stands still before each of its removals.
+        frozen.process.thaw().await;
+        frozen.process.printed().iter().any(|line| line.contains(told)).then_some(())
+    })
+    .await;
+    // It would stand still again.
+    run.cluster.members.pop().expect("the relay that was added").process.kill_now().await;
+    run.verdict().await.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_harness_notices_a_removal_without_a_lease() {
+    let Some(mut run) = Run::under_load("the build that asks for no lease", "").await else { return };
+    let truth = Truth::of(run.cluster.database()).await;
+    run.cluster.add("relay", "relay.before_remove=freeze,outbox.removes_without_lease=on").await;
+    let (faulty, others) = run.cluster.members.split_last().expect("the relay that was added");
+    wait::until("the relay to stand still", async || faulty.process.is_frozen().then_some(())).await;
+    // Others would take the rows away first, and nothing would be left to do wrong.
+    let others: Vec<_> = others.iter().filter(|member| member.role == "relay").collect();
+    for other in &others {
+        other.process.freeze().await;
+    }
+    wait::until("its leases to run out", async || {
+        (!truth.owners_of_shards().await.contains(&faulty.name)).then_some(())
+    })
+    .await;
+    wait::until("it to remove what is not its own", async || {
+        faulty.process.thaw().await;
+        (!truth.removals_without_lease().await.is_empty()).then_some(())
+    })
+    .await;
+    for other in &others {
+        other.process.thaw().await;
+    }
+    run.cluster.members.pop().expect("the relay that was added").process.kill_now().await;
+    let verdict = run.verdict_within(LOAD).await;
+    let seen = verdict.faults.examples().iter().any(|example| example.contains("removed without a lease"));
+    assert!(seen && verdict.faults.stuck > 0, "a build that removes without a lease passed: {verdict}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
