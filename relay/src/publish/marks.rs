@@ -25,7 +25,8 @@ const MARK_EVERY: Duration = Duration::from_secs(1);
 ///
 /// A mark needs no place among the rows that are under way. It is about events that are out of the outbox, and these were
 /// acknowledged before it is sent; the rows that still wait are younger than it says. For the same reason a mark that an
-/// owner sends late, after it lost the shard, is still true: nothing that it speaks of can come back into the outbox.
+/// owner sends late, after it lost the shard, is still true: nothing that it speaks of comes back into the outbox, but a dead
+/// letter that somebody drives again; and dead letters hold nothing back.
 pub(super) struct Marks {
     pub(super) outbox: Arc<dyn Outbox>,
     pub(super) log: Arc<dyn EventLog>,

@@ -303,6 +303,8 @@ async fn readers_lose_nothing_when_an_author_has_a_bad_event() {
     ada.follow(&max).await;
     let before = lin.post("before").await;
     ada.home_shows(&[&before]).await;
+    // A home that is built anew shows it before it is published.
+    world.outbox_is_empty().await;
 
     let author = lin.id.to_string();
     let broken = Payload::Liked(Liked { post_id: "nonsense".into(), ..Liked::default() });
