@@ -71,6 +71,7 @@ impl Filling {
 
     /// Writes the next chunk, and then how far it is. A death in between makes the next one write the chunk again.
     pub async fn write_chunk(&self, lease: &mut FillLease) -> Result<Chunk, Error> {
+        failpoint::reach("fill.before_chunk").await;
         let (next, rows) = self.copy(lease.cursor).await?;
         // Read after the writes were answered: while the mark stands, they went to the archive that it belongs to.
         if self.mark.read().await? != Some(lease.generation) {

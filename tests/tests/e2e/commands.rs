@@ -2,11 +2,12 @@
 
 use std::{path::Path, process::Command};
 
-use chassis::failpoint;
+use chassis::{Clock as _, clock, failpoint};
 use proto::{
     EventId, PostId, UserId,
     event::Topic,
     freshet::event::v1::{PostCreated, UserCreated, envelope::Payload},
+    id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
 use store::{
     Shard,
@@ -257,7 +258,11 @@ async fn a_rebuild_of_the_archive_goes_on_where_it_was_killed() {
 
 async fn write_posts(ledger: &Ledger, posts: i64) {
     let author = UserId::new(1).expect("an id");
-    let event_id = |number| EventId::new(number).expect("an id");
+    // Minted now: the ledger takes no other.
+    let event_id = |number| {
+        let now = (clock::System.unix_ms() - EPOCH_UNIX_MS) << (WRITER_BITS + SEQUENCE_BITS);
+        EventId::new(now + number).expect("an id")
+    };
     let account = NewAccount {
         id: author,
         handle: "ada".to_owned(),

@@ -227,7 +227,8 @@ async fn the_harness_notices_an_offset_that_was_committed_before_its_effect() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r9_the_archive_is_dropped_and_made_again() {
-    let Some(mut run) = Run::under_load("R9", "").await else { return };
+    // The new archive stays empty for a while, so that whoever believed it would be seen.
+    let Some(mut run) = Run::under_load("R9", "fill.before_chunk=delay:4s").await else { return };
     let (mut cql, keyspace) = (Cql::connect().await, run.cluster.namespace());
     cql.run(&format!("DROP KEYSPACE {keyspace}")).await;
     sleep(LOAD).await;
