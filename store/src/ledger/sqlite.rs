@@ -291,7 +291,10 @@ mod tests {
         let path = folder.path().join("freshet.db");
         let open = || Sqlite::open(&path, 4, Arc::new(System));
         let ledger = open().await.unwrap();
-        sqlx::query("UPDATE _sqlx_migrations SET version = 9999").execute(ledger.writer()).await.unwrap();
+        sqlx::query("UPDATE _sqlx_migrations SET version = 9999 WHERE version = 1")
+            .execute(ledger.writer())
+            .await
+            .unwrap();
         ledger.writer().close().await;
         drop(ledger);
         let told = open().await.err().unwrap().to_string();

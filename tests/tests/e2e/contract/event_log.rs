@@ -381,7 +381,7 @@ async fn a_pod_that_drains_has_left_its_groups(Opened { log, config, ledger, _da
 /// What only the embedded log does: it would grow for ever by what nobody wrote.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mark_replaces_the_one_before_it_in_its_partition() {
-    let Some(Opened { log, .. }) = open(Adapter::Sqlite).await else { return };
+    let Some(Opened { log, _data, .. }) = open(Adapter::Sqlite).await else { return };
     let mark = |partition, key| Record { kind: kind::MARK.to_owned(), ..record(Topic::Posts, partition, key) };
     let event = |key| record(Topic::Posts, 0, key);
     log.append(vec![event("a"), mark(0, "old"), mark(1, "other"), event("b")]).await.unwrap();
