@@ -8,6 +8,7 @@ use chassis::{
     random::System,
     token::{Caller, Keyring},
 };
+use store::event_log::EventLog;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -121,6 +122,12 @@ impl Cluster {
         self.members.remove(place).process.kill_now().await;
     }
 
+    /// Asks a pod of a role to stop, and waits until it has.
+    pub async fn stop(&mut self, role: &str) {
+        let place = self.members.iter().position(|member| member.role == role).expect("a pod of that role");
+        self.members.remove(place).process.terminate().await;
+    }
+
     /// Where the pods of a role listen.
     #[must_use]
     pub fn addresses(&self, role: &str) -> Vec<SocketAddr> {
@@ -145,6 +152,21 @@ impl Cluster {
     #[must_use]
     pub fn namespace(&self) -> String {
         setting(&self.settings, "stores.namespace")
+    }
+
+    /// Into how many shards its outbox is divided.
+    #[must_use]
+    pub fn shards(&self) -> u16 {
+        setting(&self.settings, "stores.shards").parse().expect("a number")
+    }
+
+    /// Its event log, beside the pods.
+    pub async fn event_log(&self) -> Arc<dyn EventLog> {
+        let stores = self.settings.iter().filter(|(key, _)| key.starts_with("stores.")).cloned();
+        let config = servers::config(&stores.collect::<Vec<_>>());
+        let parts = servers::parts();
+        let ledger = config.open_ledger(&parts).await.expect("a ledger");
+        config.open_event_log(&parts, &ledger).await.expect("an event log")
     }
 
     /// A folder of the cluster's own.

@@ -1,6 +1,8 @@
 //! A real cluster, broken under load: every post is counted. These tests stop, flush and starve servers, so they run one at a
 //! time and with nothing else beside them (`tests/run` and `tests/faults` see to that).
 
+mod events;
+
 use std::{sync::atomic::Ordering, time::Duration};
 
 use tests::{
@@ -25,7 +27,10 @@ const LOAD: Duration = Duration::from_secs(3);
 const HEAL_WITHIN: Duration = Duration::from_secs(180);
 /// Long enough for what is only late to arrive.
 const LATE_WITHIN: Duration = Duration::from_secs(45);
-const KAFKA_AWAY: Duration = Duration::from_secs(20);
+const KAFKA_AWAY: Duration = Duration::from_secs(30);
+/// How often relays come and go in a storm, and how long each stays: a minute in all.
+const STORM_ROUNDS: u32 = 20;
+const STORM_STAY: Duration = Duration::from_secs(3);
 /// How often PostgreSQL's answers are lost, and for how long each time.
 const LOST_ANSWERS: usize = 10;
 const BURST: Duration = Duration::from_millis(300);
@@ -86,14 +91,17 @@ async fn r1_a_relay_is_killed_and_another_one_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r2_redis_is_flushed() {
+async fn r2_redis_is_flushed_and_restarted() {
     let Some(mut run) = Run::under_load("R2", "").await else { return };
     servers::flush_redis().await;
+    sleep(LOAD).await;
+    run.services.kill("redis-single").await;
+    run.services.start("redis-single").await;
     run.verdict().await.must_be_clean(&run.cluster);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r3_kafka_is_away_for_20_seconds() {
+async fn r3_kafka_is_away_for_30_seconds() {
     let Some(mut run) = Run::under_load("R3", "").await else { return };
     run.services.stop("kafka").await;
     sleep(KAFKA_AWAY).await;
@@ -130,7 +138,15 @@ async fn r5_a_pod_of_each_role_is_frozen_past_its_leases_and_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r6_a_relay_dies_at_each_place_where_it_hurts() {
     let Some(mut run) = Run::under_load("R6", "").await else { return };
-    for place in ["relay.before_publish", "relay.before_remove", "consumer.before_apply", "consumer.before_commit"] {
+    for place in [
+        "relay.after_claim",
+        "relay.before_publish",
+        "relay.sent_before_ack",
+        "relay.before_remove",
+        "consumer.before_apply",
+        "deliver.after_archive",
+        "consumer.before_commit",
+    ] {
         run.cluster.add("relay", &format!("{place}=kill")).await;
         // It gets its part of the work from the others, and dies of it.
         let mut armed = run.cluster.members.pop().expect("the relay that was added");
@@ -178,6 +194,22 @@ async fn r8_a_relay_is_frozen_before_it_removes_until_another_one_has_its_shards
     .await;
     // It would stand still again.
     run.cluster.members.pop().expect("the relay that was added").process.kill_now().await;
+    run.verdict().await.must_be_clean(&run.cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r12_relays_come_and_go_for_a_minute() {
+    let Some(mut run) = Run::under_load("R12", "").await else { return };
+    for round in 0..STORM_ROUNDS {
+        run.cluster.add("relay", "").await;
+        sleep(STORM_STAY).await;
+        // Some leave, some die.
+        if round % 2 == 0 {
+            run.cluster.kill("relay").await;
+        } else {
+            run.cluster.stop("relay").await;
+        }
+    }
     run.verdict().await.must_be_clean(&run.cluster);
 }
 
