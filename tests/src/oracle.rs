@@ -217,7 +217,7 @@ async fn check_home(faults: &mut Faults, reader: UserId, client: &Client, truth:
 }
 
 /// A reader's whole home, by pages: ids, each with its number of likes. `None` when a page cannot be read.
-pub(crate) async fn scroll(client: &Client, reader: UserId) -> Option<Vec<(i64, i64)>> {
+pub async fn scroll(client: &Client, reader: UserId) -> Option<Vec<(i64, i64)>> {
     let (mut shown, mut max_id) = (Vec::new(), None);
     loop {
         let request = GetHomeTimelineRequest { reader_id: reader.to_string(), limit: Some(200), max_id };

@@ -10,7 +10,7 @@ use tests::{
     cluster::Cluster,
     cql::Cql,
     crowd::Crowd,
-    oracle::{Truth, Verdict, judge},
+    oracle::{Truth, Verdict, judge, scroll},
     proxy::Weather,
     servers::{self, Adapter, ServicesFolder},
     wait,
@@ -259,17 +259,33 @@ async fn the_harness_notices_an_offset_that_was_committed_before_its_effect() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r9_the_archive_is_dropped_and_made_again() {
-    // The new archive stays empty for a while, so that whoever believed it would be seen.
-    let Some(mut run) = Run::under_load("R9", "fill.before_chunk=delay:4s").await else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = folder.path().join("gate");
+    let held = format!("fill.before_chunk=hold:{}", gate.display());
+    let Some(mut run) = Run::under_load("R9", &held).await else { return };
+    let truth = Truth::of(run.cluster.database()).await;
+    let mut homes = Vec::new();
+    for reader in &run.crowd.people {
+        homes.push((*reader, truth.home(*reader).await));
+    }
     let (mut cql, keyspace) = (Cql::connect().await, run.cluster.namespace());
     cql.run(&format!("DROP KEYSPACE {keyspace}")).await;
     sleep(LOAD).await;
+
+    // Every home is built again while the new archive has nothing of what was written before.
+    std::fs::write(&gate, "").expect("the gate is shut");
     run.cluster.migrate().await;
-    // Every home is built again from an archive that has nothing yet, or from what is read in its place.
     servers::flush_redis().await;
+    let clients = run.cluster.clients("timeline");
+    for (number, (reader, before)) in homes.iter().enumerate() {
+        let client = &clients[number % clients.len()];
+        let shown = wait::until("a home that can be read", async || scroll(client, *reader).await).await;
+        let missing = before.iter().filter(|(post, _)| !shown.iter().any(|(shown, _)| shown == post)).count();
+        assert_eq!(missing, 0, "of {} posts in {reader}'s home", before.len());
+    }
+    std::fs::remove_file(&gate).expect("the gate is open");
     run.verdict().await.must_be_clean(&run.cluster);
 
-    let truth = Truth::of(run.cluster.database()).await;
     let (posts, follows) = (truth.posts().await.len(), truth.follows().await.len());
     let expected = [posts, 2 * posts, follows, follows];
     wait::until("every row of the ledger in the archive", async || {
