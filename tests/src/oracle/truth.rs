@@ -110,6 +110,16 @@ impl Truth {
         self.query(held).await.iter().map(|row| row.get(0)).collect()
     }
 
+    /// Takes the shards of a pod, as another relay would, once its leases have run out. Tells whether there were some.
+    pub async fn takes_what_ran_out_for(&self, pod: &str) -> bool {
+        let now_us = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
+        let take = format!(
+            "UPDATE shard_leases SET owner = 'another relay', epoch = epoch + 1, expires_us = {now_us} + 600000000 \
+             WHERE owner = '{pod}' AND expires_us > 0 AND expires_us <= {now_us} RETURNING shard"
+        );
+        !self.query(&take).await.is_empty()
+    }
+
     /// How many posts have a counter that is not the number of their likes.
     pub async fn miscounted_posts(&self) -> usize {
         self.count(
