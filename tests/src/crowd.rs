@@ -90,7 +90,7 @@ impl Crowd {
             let cookie = sign_in(edge, handle, PASSWORD).await.expect("a session");
             let stream = Stream::open(edge, &cookie).await.expect("a stream");
             let client = self.clients[number % self.clients.len()].clone();
-            self.watchers.push(Watcher::start(self.people[number], stream, client));
+            self.watchers.push(Watcher::start(self.people[number], stream, (edge, cookie), client));
         }
     }
 

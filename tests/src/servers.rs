@@ -124,11 +124,6 @@ impl ServicesFolder {
         self.services("stop", server).await;
     }
 
-    /// Kills a server, or one of its processes, as `kill -9` does.
-    pub async fn kill(&self, server: &str) {
-        self.services("kill", server).await;
-    }
-
     /// Starts a server again where it was.
     pub async fn start(&self, server: &str) {
         self.services("start", server).await;

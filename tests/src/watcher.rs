@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -37,27 +38,18 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Watches a stream from now on, and reads the home where the stream says so.
+    /// Watches a stream from now on, and reads the home where the stream says so. When the stream is closed, because it did
+    /// not keep up, it comes back and reads the home too, as a browser does.
     #[must_use]
-    pub fn start(reader: UserId, mut stream: Stream, client: Client) -> Self {
+    pub fn start(reader: UserId, stream: Stream, (edge, cookie): (SocketAddr, String), client: Client) -> Self {
         let seen = Arc::<Mutex<Seen>>::default();
         let (notes, mut watching) = (seen.clone(), JoinSet::new());
         watching.spawn(async move {
-            while let Some(event) = stream.next_whenever().await {
-                match event.name.as_str() {
-                    "new_post" => {
-                        let text = |field: &str| event.data[field].as_str().unwrap_or_default().to_owned();
-                        let post = (text("id").parse().expect("a post id"), text("author_id"));
-                        notes.lock().unwrap_or_else(PoisonError::into_inner).posts.push(post);
-                    }
-                    "gap" => {
-                        let home = wait::within("the home after a gap", read_home(&client, reader)).await;
-                        let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
-                        notes.gaps += 1;
-                        notes.read_at_gaps.extend(home.iter().filter_map(|(id, _)| PostId::new(*id).ok()));
-                    }
-                    other => panic!("an event of an unknown kind: {other}"),
-                }
+            let mut stream = stream;
+            loop {
+                watch(&mut stream, reader, &client, &notes).await;
+                stream = reopened(edge, &cookie).await;
+                read_again(reader, &client, &notes).await;
             }
         });
         Self { reader, since_unix_ms: System.unix_ms(), seen, _watching: watching }
@@ -67,6 +59,38 @@ impl Watcher {
     #[must_use]
     pub fn seen(&self) -> Seen {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Notes what a stream shows until it is closed.
+async fn watch(stream: &mut Stream, reader: UserId, client: &Client, notes: &Mutex<Seen>) {
+    while let Some(event) = stream.next_whenever().await {
+        match event.name.as_str() {
+            "new_post" => {
+                let text = |field: &str| event.data[field].as_str().unwrap_or_default().to_owned();
+                let post = (text("id").parse().expect("a post id"), text("author_id"));
+                notes.lock().unwrap_or_else(PoisonError::into_inner).posts.push(post);
+            }
+            "gap" => read_again(reader, client, notes).await,
+            other => panic!("an event of an unknown kind: {other}"),
+        }
+    }
+}
+
+async fn read_again(reader: UserId, client: &Client, notes: &Mutex<Seen>) {
+    let home = wait::within("the home after a gap", read_home(client, reader)).await;
+    let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+    notes.gaps += 1;
+    notes.read_at_gaps.extend(home.iter().filter_map(|(id, _)| PostId::new(*id).ok()));
+}
+
+/// The stream, as soon as it can be opened again.
+async fn reopened(edge: SocketAddr, cookie: &str) -> Stream {
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        if let Ok(stream) = Stream::open(edge, cookie).await {
+            return stream;
+        }
     }
 }
 

@@ -91,12 +91,9 @@ async fn r1_a_relay_is_killed_and_another_one_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r2_redis_is_flushed_and_restarted() {
+async fn r2_redis_is_flushed() {
     let Some(mut run) = Run::under_load("R2", "").await else { return };
     servers::flush_redis().await;
-    sleep(LOAD).await;
-    run.services.kill("redis-single").await;
-    run.services.start("redis-single").await;
     run.verdict().await.must_be_clean(&run.cluster);
 }
 
