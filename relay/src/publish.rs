@@ -3,13 +3,16 @@
 
 mod held;
 mod lane;
+mod lanes;
 mod marks;
+mod reader;
+mod under_way;
 
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Stop, failpoint};
 use held::Held;
-use lane::Lanes;
+use lanes::Lanes;
 use store::{
     Error, Stores,
     event_log::{APPEND_MAX, EventLog},
@@ -18,7 +21,7 @@ use store::{
 };
 use tokio::{
     sync::watch,
-    time::{Instant, MissedTickBehavior, interval, sleep, sleep_until},
+    time::{Instant, MissedTickBehavior, interval},
 };
 use tracing::{info, warn};
 
@@ -29,8 +32,6 @@ const LEASE_MARGIN: Duration = Duration::from_secs(6);
 const _: () = assert!(APPEND_MAX.as_secs() < LEASE_MARGIN.as_secs());
 /// How often leftovers are looked for that no wake-up told of.
 const POLL_EVERY: Duration = Duration::from_secs(10);
-/// The least time between two looks that wake-ups ask for: at load there is one at any moment.
-const LOOK_PAUSE: Duration = Duration::from_millis(1);
 const RETRY_MIN: Duration = Duration::from_millis(100);
 /// Below the time between two claims, so that leases are kept while the log does not answer.
 const RETRY_MAX: Duration = Duration::from_secs(2);
@@ -62,9 +63,9 @@ impl Publisher {
         }
     }
 
-    /// Publishes until asked to stop, then gives the shards up. This loop keeps the leases and tells each shard's lane when
-    /// rows wait; a lane publishes, and waits for no other. While the ledger or the log does not answer they try again,
-    /// with backoff; writers notice nothing.
+    /// Publishes until asked to stop, then gives the shards up. This loop keeps the leases and rings when rows may wait; one
+    /// reader reads for all shards; a lane a shard publishes, and waits for no other. While the ledger or the log does not
+    /// answer they try again, with backoff; writers notice nothing.
     pub async fn run(&self, stop: Stop) -> Result<(), Error> {
         let held = watch::Sender::new(Held::nothing());
         let mut lanes = Lanes::new(self.outbox.clone(), self.log.clone(), held.subscribe(), stop.clone());
@@ -72,46 +73,38 @@ impl Publisher {
         let (mut claim, mut poll) = (interval(CLAIM_EVERY), interval(POLL_EVERY));
         claim.set_missed_tick_behavior(MissedTickBehavior::Delay);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut wait, mut next_look) = (RETRY_MIN, Instant::now());
+        let mut wait = RETRY_MIN;
         loop {
-            let woken = async {
-                sleep_until(next_look).await;
-                wakeups.changed().await
-            };
             let claim_is_due = tokio::select! {
                 () = stop.cancelled() => break,
                 () = lanes.one_panicked() => false,
                 _ = claim.tick() => true,
                 _ = poll.tick() => false,
-                _ = woken => false,
+                _ = wakeups.changed() => false,
             };
-            wakeups.mark_unchanged();
-            match self.step(&held, &mut lanes, claim_is_due).await {
-                Ok(()) => wait = RETRY_MIN,
-                Err(cause) => {
-                    warn!("cannot look for events to publish, trying again in {wait:?}: {cause}");
-                    // Wake-ups count for nothing meanwhile.
-                    tokio::select! { () = stop.cancelled() => {}, () = sleep(wait) => {} }
-                    wait = (wait * 2).min(RETRY_MAX);
-                    claim.reset_immediately();
+            if claim_is_due {
+                match self.renew(&held, &mut lanes).await {
+                    Ok(()) => wait = RETRY_MIN,
+                    Err(cause) => {
+                        warn!("cannot claim shards to publish, trying again in {wait:?}: {cause}");
+                        claim.reset_after(wait);
+                        wait = (wait * 2).min(RETRY_MAX);
+                    }
                 }
             }
-            next_look = Instant::now() + LOOK_PAUSE;
+            lanes.wake();
         }
         lanes.finish().await;
         self.leave().await
     }
 
-    async fn step(&self, held: &watch::Sender<Held>, lanes: &mut Lanes, claim_is_due: bool) -> Result<(), Error> {
-        if claim_is_due {
-            let share = self.share().await;
-            let now = self.claim(share).await?;
-            tell_of_losses(&held.borrow(), &now, share);
-            lanes.open(now.shards());
-            held.send_replace(now);
-            failpoint::reach("relay.after_claim").await;
-        }
-        lanes.wake(&self.outbox.waiting().await?);
+    async fn renew(&self, held: &watch::Sender<Held>, lanes: &mut Lanes) -> Result<(), Error> {
+        let share = self.share().await;
+        let now = self.claim(share).await?;
+        tell_of_losses(&held.borrow(), &now, share);
+        lanes.open(now.shards());
+        held.send_replace(now);
+        failpoint::reach("relay.after_claim").await;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 pub mod dead_letters;
 mod fills;
+mod heads;
 mod migrations;
 mod postgres;
 mod sqlite;
@@ -238,6 +239,8 @@ pub trait Posts: Send + Sync {
 pub struct OutboxRow {
     /// The row.
     pub id: i64,
+    /// By its key.
+    pub shard: Shard,
     /// Where it goes.
     pub topic: Topic,
     /// Order is kept a key.
@@ -253,8 +256,14 @@ pub struct OutboxRow {
 /// Events that are committed and not yet published.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// The shard's oldest rows, in order. Always from the first: rows surface in the order of commits, not of ids.
-    async fn oldest(&self, shard: Shard, limit: u32) -> Result<Vec<OutboxRow>, Error>;
+    /// The oldest rows of each of several shards, in order a shard and so many of each, without those that the caller has
+    /// already. Always from the first: rows surface in the order of commits, not of ids.
+    async fn oldest_of(&self, shards: &[Shard], limit: u32, except: &[(Shard, i64)]) -> Result<Vec<OutboxRow>, Error>;
+
+    /// The shard's oldest rows, in order.
+    async fn oldest(&self, shard: Shard, limit: u32) -> Result<Vec<OutboxRow>, Error> {
+        self.oldest_of(&[shard], limit, &[]).await
+    }
 
     /// Takes published rows away, if the lease still stands. False, and nothing is taken away, when it does not.
     async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error>;
@@ -267,9 +276,6 @@ pub trait Outbox: Send + Sync {
     /// out. An event whose ids were minted up to that millisecond is out of the outbox, or will never be in it: it is in the
     /// log already, or a dead letter. That stays true, however late it is told, and whoever holds the shard by then.
     async fn marks(&self, leases: &[Lease]) -> Result<Vec<(Shard, i64)>, Error>;
-
-    /// The shards in which rows wait.
-    async fn waiting(&self) -> Result<Vec<Shard>, Error>;
 
     /// How many rows wait.
     async fn backlog(&self) -> Result<u64, Error>;

@@ -1,184 +1,260 @@
-//! A lane a shard: reads its oldest rows, appends them, takes away what was acknowledged. Each is a loop of its own, so that
-//! a shard that is slow or cannot be published holds up no other; and the only one of its shard in this pod.
+//! A lane a shard: appends its rows, in order and many under way at once, and takes away what was acknowledged. Each is a loop
+//! of its own, so that a shard that is slow or cannot be published holds up no other; and the only one of its shard in this pod.
 
-use std::{collections::BTreeMap, panic::resume_unwind, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use chassis::{Stop, failpoint};
+use futures_util::{
+    FutureExt as _, StreamExt as _,
+    future::{BoxFuture, OptionFuture},
+    stream::FuturesOrdered,
+};
 use store::{
     Error, Shard,
     event_log::{AppendError, EventLog, Record},
     ledger::{Lease, Outbox, OutboxRow},
 };
 use tokio::{
-    sync::{Notify, watch},
-    task::{JoinError, JoinSet},
-    time::sleep,
+    sync::{Notify, mpsc, watch},
+    time::{Instant, sleep, sleep_until},
 };
-use tracing::{Instrument as _, Span, error, warn};
+use tracing::{error, warn};
 
-use super::{RETRY_MAX, RETRY_MIN, held::Held, marks::Marks};
+use super::{
+    RETRY_MAX, RETRY_MIN,
+    held::Held,
+    reader::Batch,
+    under_way::{SHARD_ROWS_MAX, UnderWay},
+};
 
-/// How many rows are under way at once in a shard.
-const BATCH_ROWS: u32 = 1000;
+/// How long acknowledged rows wait for others to be removed with: nobody waits for that, and whoever takes over after a kill
+/// sends so much again.
+const REMOVE_AFTER: Duration = Duration::from_millis(10);
+/// So many are not kept waiting.
+const REMOVE_ROWS: usize = SHARD_ROWS_MAX / 4;
 
-/// The lanes of a pod: one for each shard that it has ever held.
-pub(super) struct Lanes {
-    outbox: Arc<dyn Outbox>,
-    log: Arc<dyn EventLog>,
-    held: watch::Receiver<Held>,
-    stop: Stop,
-    bells: BTreeMap<Shard, Arc<Notify>>,
-    running: JoinSet<()>,
+/// The publishing of one shard.
+pub(super) struct Lane {
+    pub(super) shard: Shard,
+    pub(super) outbox: Arc<dyn Outbox>,
+    pub(super) log: Arc<dyn EventLog>,
+    pub(super) held: watch::Receiver<Held>,
+    pub(super) under_way: Arc<UnderWay>,
+    pub(super) bell: Arc<Notify>,
+    pub(super) stop: Stop,
 }
 
-impl Lanes {
-    /// No lanes yet, but the marks that go down each of them.
-    pub(super) fn new(
-        outbox: Arc<dyn Outbox>,
-        log: Arc<dyn EventLog>,
-        held: watch::Receiver<Held>,
-        stop: Stop,
-    ) -> Self {
-        let mut running = JoinSet::new();
-        let marks = Marks { outbox: outbox.clone(), log: log.clone(), held: held.clone(), stop: stop.clone() };
-        running.spawn(async move { marks.run().await }.instrument(Span::current()));
-        Self { outbox, log, held, stop, bells: BTreeMap::new(), running }
-    }
+/// Rows that were sent, and how much of them the log has.
+struct Sent {
+    lease: Lease,
+    ids: Vec<i64>,
+    failure: Option<AppendError>,
+}
 
-    /// Opens the lanes of shards that have none yet. A lane stays when its shard goes to another relay: it finds that it has
-    /// no lease, and waits until there is one again. So no shard ever has two lanes.
-    pub(super) fn open(&mut self, shards: impl Iterator<Item = Shard>) {
-        for shard in shards {
-            let (outbox, log) = (self.outbox.clone(), self.log.clone());
-            let (held, stop, running) = (self.held.clone(), self.stop.clone(), &mut self.running);
-            self.bells.entry(shard).or_insert_with(|| {
-                let bell = Arc::new(Notify::new());
-                let lane = Lane { shard, outbox, log, held, stop, bell: bell.clone() };
-                running.spawn(async move { lane.run().await }.instrument(Span::current()));
-                bell
-            });
-        }
-    }
-
-    /// Tells the lanes of these shards that rows wait. One that is at work looks again when it is done.
-    pub(super) fn wake(&self, shards: &[Shard]) {
-        shards.iter().filter_map(|shard| self.bells.get(shard)).for_each(|bell| bell.notify_one());
-    }
-
-    /// Never ends, but by the panic of a lane: that is the whole publisher's.
-    pub(super) async fn one_panicked(&mut self) {
-        while let Some(ended) = self.running.join_next().await {
-            pass_on(ended);
-        }
-        std::future::pending().await
-    }
-
-    /// Waits until each lane has ended what it had begun.
-    pub(super) async fn finish(mut self) {
-        while let Some(ended) = self.running.join_next().await {
-            pass_on(ended);
-        }
+impl Sent {
+    fn acknowledged(&self) -> usize {
+        self.failure.as_ref().map_or(self.ids.len(), |failure| failure.acknowledged)
     }
 }
 
-fn pass_on(ended: Result<(), JoinError>) {
-    if let Err(cause) = ended
-        && let Ok(panic) = cause.try_into_panic()
-    {
-        resume_unwind(panic);
-    }
+/// Rows that the log has, all read under one lease, since a while.
+struct Acknowledged {
+    lease: Lease,
+    ids: Vec<i64>,
+    due: Instant,
 }
 
-/// What a batch leaves behind it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
-    /// There may be more rows.
-    More,
-    /// Nothing that is this pod's to do.
-    Nothing,
+/// Why what is under way must be read and sent again.
+enum Stumble {
+    /// Another relay has the shard.
+    LeaseLost,
+    /// The log or the ledger does not do its part.
+    Fails(Error),
+    /// A row was put aside, and those after it are still to be sent.
+    PutAside,
 }
 
-struct Lane {
-    shard: Shard,
-    outbox: Arc<dyn Outbox>,
-    log: Arc<dyn EventLog>,
-    held: watch::Receiver<Held>,
-    stop: Stop,
-    bell: Arc<Notify>,
+/// What a lane is at.
+#[derive(Default)]
+struct Work<'a> {
+    appends: FuturesOrdered<BoxFuture<'a, Sent>>,
+    acknowledged: Option<Acknowledged>,
+    removal: Option<BoxFuture<'a, (Vec<i64>, Result<bool, Error>)>>,
+    /// How long to rest after the next failure.
+    wait: Option<Duration>,
 }
 
 impl Lane {
-    /// Publishes whenever the bell rings, until nothing is left; ends when asked to stop, after the batch under way.
-    async fn run(self) {
-        let mut wait = RETRY_MIN;
+    /// Publishes what it is given; ends when asked to stop, after what is under way.
+    pub(super) async fn run(self, mut batches: mpsc::Receiver<Batch>) {
+        let mut work = Work::default();
         loop {
-            tokio::select! { () = self.stop.cancelled() => return, () = self.bell.notified() => {} }
-            while !self.stop.is_cancelled() {
-                match self.publish_batch().await {
-                    Ok(Left::More) => wait = RETRY_MIN,
-                    Ok(Left::Nothing) => {
-                        wait = RETRY_MIN;
-                        break;
-                    }
-                    Err(cause) => {
-                        let shard = self.shard;
-                        warn!(%shard, "cannot publish shard {shard}, trying again in {wait:?}: {cause}");
-                        tokio::select! { () = self.stop.cancelled() => {}, () = sleep(wait) => {} }
-                        wait = (wait * 2).min(RETRY_MAX);
+            let due = work.acknowledged.as_ref().filter(|_| work.removal.is_none()).map(|ready| ready.due);
+            tokio::select! {
+                () = self.stop.cancelled() => break,
+                Some(batch) = batches.recv() => self.append(&mut work, batch),
+                Some(sent) = work.appends.next() => {
+                    if let Err(stumble) = self.settle(&mut work, sent).await {
+                        self.start_anew(&mut work, &mut batches, stumble).await;
                     }
                 }
+                Some((ids, removed)) = OptionFuture::from(work.removal.as_mut()) => {
+                    work.removal = None;
+                    if let Err(stumble) = self.removed(&ids, removed) {
+                        self.start_anew(&mut work, &mut batches, stumble).await;
+                    }
+                }
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.remove(&mut work),
             }
+        }
+        self.finish(work).await;
+    }
+
+    /// Sends rows, if the lease still stands under which they were read.
+    fn append<'a>(&'a self, work: &mut Work<'a>, batch: Batch) {
+        let Batch { lease, rows } = batch;
+        let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
+        if self.held.borrow().usable_on(self.shard) != Some(&lease) {
+            self.give_back(&ids);
+            return;
+        }
+        let records = rows.into_iter().map(|row| record(row, &lease)).collect();
+        let sending = async move {
+            failpoint::reach("relay.before_publish").await;
+            let failure = self.log.append(records).await.err();
+            failpoint::reach("relay.before_remove").await;
+            Sent { lease, ids, failure }
+        };
+        work.appends.push_back(sending.boxed());
+    }
+
+    /// Notes what the log has, and sees to what it has not.
+    async fn settle(&self, work: &mut Work<'_>, sent: Sent) -> Result<(), Stumble> {
+        let acknowledged = sent.acknowledged();
+        let Sent { lease, mut ids, failure } = sent;
+        let rest = ids.split_off(acknowledged);
+        self.note(work, &lease, ids);
+        let Some(failure) = failure else {
+            work.wait = None;
+            return Ok(());
+        };
+        self.give_back(&rest);
+        match failure.cause {
+            Error::Refused { cause, .. } => self.put_aside(&lease, rest[0], &cause).await,
+            cause => Err(Stumble::Fails(cause)),
         }
     }
 
-    async fn publish_batch(&self) -> Result<Left, Error> {
-        let Some(lease) = self.usable_lease() else { return Ok(Left::Nothing) };
-        let rows = self.outbox.oldest(self.shard, BATCH_ROWS).await?;
-        // The read may have taken long: nothing is sent under a lease that ends, or that is another one by now.
-        if rows.is_empty() || self.usable_lease().as_ref() != Some(&lease) {
-            return Ok(Left::Nothing);
+    fn note(&self, work: &mut Work<'_>, lease: &Lease, ids: Vec<i64>) {
+        if ids.is_empty() {
+            return;
         }
-        let left = if rows.len() < BATCH_ROWS as usize { Left::Nothing } else { Left::More };
-        let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
-        let records = rows.into_iter().map(|row| record(row, &lease)).collect();
-        failpoint::reach("relay.before_publish").await;
-        let appended = self.log.append(records).await;
-        failpoint::reach("relay.before_remove").await;
-        let (acknowledged, failure) = match appended {
-            Ok(()) => (ids.len(), None),
-            Err(AppendError { acknowledged, cause }) => (acknowledged, Some(cause)),
+        match &mut work.acknowledged {
+            Some(ready) if ready.lease == *lease => ready.ids.extend(ids),
+            other => {
+                let due = Instant::now() + REMOVE_AFTER;
+                let before = other.replace(Acknowledged { lease: lease.clone(), ids, due });
+                // Of an earlier lease, which is over: whoever had the shard in between has seen to them.
+                before.into_iter().for_each(|before| self.give_back(&before.ids));
+            }
+        }
+        if let Some(ready) = &mut work.acknowledged
+            && ready.ids.len() >= REMOVE_ROWS
+        {
+            ready.due = Instant::now();
+        }
+    }
+
+    /// Begins to take away what was acknowledged.
+    fn remove<'a>(&'a self, work: &mut Work<'a>) {
+        let Some(Acknowledged { lease, ids, .. }) = work.acknowledged.take() else { return };
+        let removing = async move {
+            let removed = self.outbox.remove(&lease, &ids).await;
+            (ids, removed)
         };
-        if acknowledged > 0 && !self.outbox.remove(&lease, &ids[..acknowledged]).await? {
-            return Ok(lost(&lease));
-        }
-        match failure {
-            None => Ok(left),
-            Some(Error::Refused { cause, .. }) => self.put_aside(&lease, ids[acknowledged], &cause).await,
-            Some(cause) => Err(cause),
+        work.removal = Some(removing.boxed());
+    }
+
+    fn removed(&self, ids: &[i64], removed: Result<bool, Error>) -> Result<(), Stumble> {
+        self.give_back(ids);
+        match removed {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Stumble::LeaseLost),
+            Err(cause) => Err(Stumble::Fails(cause)),
         }
     }
 
     /// A row that the log refuses for good becomes a dead letter and holds up nobody, the later rows of its key included:
     /// an event stands by itself and carries its version, so that whoever gets the next one without it is right about that
     /// one, and this one can be applied late.
-    async fn put_aside(&self, lease: &Lease, id: i64, cause: &str) -> Result<Left, Error> {
+    async fn put_aside(&self, lease: &Lease, id: i64, cause: &str) -> Result<(), Stumble> {
         let shard = self.shard;
-        if !self.outbox.bury(lease, id, cause).await? {
-            return Ok(lost(lease));
+        match self.outbox.bury(lease, id, cause).await {
+            Ok(true) => {}
+            Ok(false) => return Err(Stumble::LeaseLost),
+            Err(cause) => return Err(Stumble::Fails(cause)),
         }
         error!(%shard, id, "event {id} of the outbox is put aside, the event log refuses it for good: {cause}");
-        Ok(Left::More)
+        Err(Stumble::PutAside)
     }
 
-    fn usable_lease(&self) -> Option<Lease> {
-        self.held.borrow().usable_on(self.shard).cloned()
+    /// Ends what is under way and gives it back, to be read and sent again in order: also what the log has by now, because of
+    /// the rows before it.
+    async fn start_anew<'a>(&'a self, work: &mut Work<'a>, batches: &mut mpsc::Receiver<Batch>, stumble: Stumble) {
+        let shard = self.shard;
+        self.under_way.rest(shard, true);
+        while let Some(sent) = work.appends.next().await {
+            self.give_back(&sent.ids);
+        }
+        while let Ok(batch) = batches.try_recv() {
+            self.give_back(&batch.rows.iter().map(|row| row.id).collect::<Vec<_>>());
+        }
+        self.remove_the_rest(work).await;
+        match stumble {
+            Stumble::LeaseLost => {
+                warn!(%shard, "lost the lease on shard {shard} while publishing; its next owner sends again")
+            }
+            Stumble::Fails(cause) => {
+                let wait = work.wait.unwrap_or(RETRY_MIN);
+                warn!(%shard, "cannot publish shard {shard}, trying again in {wait:?}: {cause}");
+                tokio::select! { () = self.stop.cancelled() => {}, () = sleep(wait) => {} }
+                work.wait = Some((wait * 2).min(RETRY_MAX));
+            }
+            Stumble::PutAside => {}
+        }
+        self.under_way.rest(shard, false);
+        self.bell.notify_one();
     }
-}
 
-fn lost(lease: &Lease) -> Left {
-    let (shard, epoch) = (lease.shard, lease.epoch);
-    warn!(%shard, epoch, "lost the lease on shard {shard} while publishing; its next owner sends again");
-    Left::Nothing
+    /// Ends what was begun.
+    async fn finish<'a>(&'a self, mut work: Work<'a>) {
+        while let Some(sent) = work.appends.next().await {
+            let stumbled = self.settle(&mut work, sent).await.is_err();
+            if stumbled {
+                break;
+            }
+        }
+        self.remove_the_rest(&mut work).await;
+    }
+
+    /// What cannot be removed any more is sent again.
+    async fn remove_the_rest<'a>(&'a self, work: &mut Work<'a>) {
+        if let Some(removal) = work.removal.take() {
+            let (ids, _) = removal.await;
+            self.give_back(&ids);
+        }
+        self.remove(work);
+        if let Some(removal) = work.removal.take() {
+            let (ids, _) = removal.await;
+            self.give_back(&ids);
+        }
+    }
+
+    fn give_back(&self, ids: &[i64]) {
+        if self.under_way.give_back(self.shard, ids) {
+            self.bell.notify_one();
+        }
+    }
 }
 
 fn record(row: OutboxRow, lease: &Lease) -> Record {

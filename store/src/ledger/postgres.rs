@@ -54,8 +54,8 @@ use sqlx::{PgPool, Postgres as Driver, QueryBuilder, Transaction, postgres::PgRo
 use tokio::time::timeout;
 use wakeups::Wakeups;
 
-use super::CHANGE_MAX;
-use crate::{Config, Error, OpenError, Parts};
+use super::{CHANGE_MAX, heads::Heads};
+use crate::{Config, Error, OpenError, Parts, Shard};
 
 const STORE: &str = "the ledger";
 /// How long a store may take to be opened.
@@ -84,6 +84,7 @@ pub(crate) struct Postgres {
     shards: u16,
     random: Arc<dyn Random>,
     wakeups: Wakeups,
+    heads: Heads,
 }
 
 /// An open transaction, and the clock's reading that its rows carry.
@@ -101,7 +102,8 @@ impl Postgres {
         let pool = connect::pool(&options, config.ledger_connections_max);
         let wakeups = Wakeups::start(&pool, &options, parts);
         Sweeper::start(&pool, wakeups.wanted(), parts);
-        let ledger = Self { pool, shards: config.shards, random: parts.random.clone(), wakeups };
+        let ledger =
+            Self { pool, shards: config.shards, random: parts.random.clone(), wakeups, heads: Heads::default() };
         match timeout(OPEN_MAX, ledger.check_install()).await {
             Ok(checked) => checked.map_err(|cause| unusable(url, &cause))?,
             Err(_) => return Err(unusable(url, &format_args!("no answer within {OPEN_MAX:?}"))),
@@ -184,6 +186,18 @@ async fn timed(mut transaction: Transaction<'static, Driver>) -> Result<Change, 
 /// Goes on with ` = ANY($1)`: one statement to prepare, whatever the number of ids.
 fn push_is_one_of(query: &mut QueryBuilder<Driver>, ids: Vec<i64>) {
     query.push(" = ANY(").push_bind(ids).push(")");
+}
+
+/// The oldest rows of shards from these heads on, so many of each, without these.
+fn oldest_rows(heads: &[(Shard, i64)], limit: i64, except: Vec<i64>) -> QueryBuilder<Driver> {
+    let mut query = QueryBuilder::new("WITH shards (shard, head) AS (");
+    query.push_values(heads, |mut row, (shard, head)| {
+        row.push_bind(i64::from(shard.0)).push_bind(*head);
+    });
+    query.push(") SELECT found.* FROM shards CROSS JOIN LATERAL (SELECT ").push(outbox::COLUMNS);
+    query.push(" FROM outbox WHERE outbox.shard = shards.shard AND id >= head AND id <> ALL(").push_bind(except);
+    query.push(") ORDER BY id LIMIT ").push_bind(limit).push(") AS found");
+    query
 }
 
 fn unusable(url: &str, cause: &dyn std::fmt::Display) -> OpenError {

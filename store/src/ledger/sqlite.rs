@@ -45,8 +45,8 @@ use sqlx::{
 };
 use tokio::sync::watch;
 
-use super::{Lease, migrations};
-use crate::{Error, OpenError};
+use super::{Lease, heads::Heads, migrations};
+use crate::{Error, OpenError, Shard};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 const STORE: &str = "the ledger";
@@ -67,6 +67,8 @@ pub struct Sqlite {
     clock: Arc<dyn Clock>,
     shards: u16,
     wakeups: watch::Sender<u64>,
+    /// Removed rows are gone at once: none of them is ever raised.
+    heads: Heads,
     _folder_lock: File,
 }
 
@@ -102,7 +104,15 @@ impl Sqlite {
         let writer = pool(1).connect_with(options.clone()).await.map_err(|cause| broken(&cause))?;
         bring_up_to_date(&writer).await.map_err(|cause| broken(&cause))?;
         let reader = pool(READERS).connect_with(options.read_only(true)).await.map_err(|cause| broken(&cause))?;
-        let ledger = Self { writer, reader, clock, shards, wakeups: watch::Sender::new(0), _folder_lock: folder_lock };
+        let ledger = Self {
+            writer,
+            reader,
+            clock,
+            shards,
+            wakeups: watch::Sender::new(0),
+            heads: Heads::default(),
+            _folder_lock: folder_lock,
+        };
         let keep = sqlx::query(install::KEEP_SHARDS).bind(shards.to_string());
         keep.execute(&ledger.writer).await.map_err(|cause| broken(&cause))?;
         ledger.check_install().await.map_err(|cause| broken(&cause))?;
@@ -237,6 +247,21 @@ fn push_is_one_of(query: &mut QueryBuilder<Driver>, ids: Vec<i64>) {
         list.push_bind(id);
     }
     query.push(")");
+}
+
+/// The oldest rows of shards from these heads on, so many of each, without these. CROSS: shards are the outer loop.
+fn oldest_rows(heads: &[(Shard, i64)], limit: i64, except: Vec<i64>) -> QueryBuilder<Driver> {
+    let mut query = QueryBuilder::new("WITH shards (shard, head) AS (");
+    query.push_values(heads, |mut row, (shard, head)| {
+        row.push_bind(i64::from(shard.0)).push_bind(*head);
+    });
+    query.push(") SELECT ").push(outbox::COLUMNS).push(
+        " FROM shards CROSS JOIN outbox ON outbox.id IN (SELECT oldest.id FROM outbox AS oldest \
+         WHERE oldest.shard = shards.shard AND oldest.id >= head AND oldest.id NOT",
+    );
+    push_is_one_of(&mut query, except);
+    query.push(" ORDER BY oldest.id LIMIT ").push_bind(limit).push(")");
+    query
 }
 
 /// What a driver's error means for a caller.

@@ -10,9 +10,9 @@
 //!
 //! All else is out of the outbox, which it leaves only when the log has it or as a dead letter.
 
-use sqlx::Row as _;
+use sqlx::{QueryBuilder, Row as _};
 
-use super::{Row, SqlLedger, failed, leases::SHARDS, row::number};
+use super::{Row, SqlLedger, failed, row::number};
 use crate::{
     Error, Shard,
     ledger::{CHANGE_MAX, EVENT_AGE_MAX_MS, Lease},
@@ -25,18 +25,18 @@ const _: () = assert!(EVENT_AGE_MAX_MS < SETTLED_AFTER_MS);
 impl SqlLedger {
     pub(super) async fn try_marks(&self, leases: &[Lease]) -> Result<Vec<(Shard, i64)>, Error> {
         let mut look = self.look().await?;
-        let query = format!(
-            "{SHARDS} SELECT shards.shard, held.owner, held.epoch, \
-                 (SELECT created_at_ms FROM outbox WHERE outbox.shard = shards.shard ORDER BY id LIMIT 1) AS first_at_ms \
-             FROM shards JOIN shard_leases AS held ON held.shard = shards.shard WHERE held.expires_us > $2 \
-             ORDER BY shards.shard"
+        // Where the rows of each shard begin; known after the look, which knows whether it still holds.
+        let mut query = QueryBuilder::new("WITH shards (shard, head) AS (");
+        query.push_values(self.heads.all(self.shards).into_iter().zip(0_i64..), |mut row, (head, shard)| {
+            row.push_bind(shard).push_bind(head);
+        });
+        query.push(
+            ") SELECT shards.shard, held.owner, held.epoch, (SELECT created_at_ms FROM outbox \
+                 WHERE outbox.shard = shards.shard AND id >= head ORDER BY id LIMIT 1) AS first_at_ms \
+             FROM shards JOIN shard_leases AS held ON held.shard = shards.shard WHERE held.expires_us > ",
         );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(query))
-            .bind(i64::from(self.shards))
-            .bind(look.now_us)
-            .fetch_all(&mut *look.connection)
-            .await
-            .map_err(failed)?;
+        query.push_bind(look.now_us).push(" ORDER BY shards.shard");
+        let rows = query.build().fetch_all(&mut *look.connection).await.map_err(failed)?;
         let mut marks = Vec::with_capacity(leases.len());
         for row in &rows {
             let held = held(row)?;

@@ -6,23 +6,36 @@ use proto::event::Topic;
 use sqlx::{QueryBuilder, Row as _};
 use tokio::sync::watch;
 
-use super::{Row, STORE, SqlLedger, failed, leases::SHARDS, push_is_one_of, row::number};
+use super::{Row, STORE, SqlLedger, failed, oldest_rows, push_is_one_of, row::number};
 use crate::{
     Error, Shard,
     error::damaged,
     ledger::{Lease, Outbox, OutboxRow},
 };
 
+/// What is read of a row.
+pub(super) const COLUMNS: &str =
+    "outbox.id, outbox.shard, outbox.topic, outbox.key, outbox.type, outbox.payload, outbox.traceparent";
+
 #[async_trait]
 impl Outbox for SqlLedger {
-    async fn oldest(&self, shard: Shard, limit: u32) -> Result<Vec<OutboxRow>, Error> {
-        let query = sqlx::query(
-            "SELECT id, topic, key, type, payload, traceparent FROM outbox WHERE shard = $1 ORDER BY id LIMIT $2",
-        )
-        .bind(i64::from(shard.0))
-        .bind(i64::from(limit));
-        let rows = self.answered(query.fetch_all(self.reader())).await?;
-        rows.iter().map(outbox_row).collect()
+    async fn oldest_of(&self, shards: &[Shard], limit: u32, except: &[(Shard, i64)]) -> Result<Vec<OutboxRow>, Error> {
+        if shards.is_empty() {
+            return Ok(Vec::new());
+        }
+        let from: Vec<_> = shards.iter().map(|shard| (*shard, self.heads.of(*shard))).collect();
+        let heads = from.iter().map(|(shard, head)| (*shard, head.id)).collect::<Vec<_>>();
+        let mut query = oldest_rows(&heads, i64::from(limit), except.iter().map(|(_, id)| *id).collect());
+        let rows = self.answered(query.build().fetch_all(self.reader())).await?;
+        let mut rows = rows.iter().map(outbox_row).collect::<Result<Vec<_>, Error>>()?;
+        rows.sort_unstable_by_key(|row| (row.shard, row.id));
+        for (shard, head) in from {
+            // What the caller has is not removed yet: it may have to be read again.
+            let known = except.iter().filter(|(of, _)| *of == shard).map(|(_, id)| *id).min();
+            let found = rows.iter().find(|row| row.shard == shard).map(|row| row.id);
+            self.heads.found(shard, head, known.into_iter().chain(found).min());
+        }
+        Ok(rows)
     }
 
     async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error> {
@@ -38,18 +51,6 @@ impl Outbox for SqlLedger {
 
     async fn marks(&self, leases: &[Lease]) -> Result<Vec<(Shard, i64)>, Error> {
         self.retried(|| self.try_marks(leases)).await
-    }
-
-    async fn waiting(&self) -> Result<Vec<Shard>, Error> {
-        // A look at each shard's first row. DISTINCT would read all rows of a long backlog, and so would EXISTS, which
-        // PostgreSQL turns into a join.
-        let query = format!(
-            "{SHARDS} SELECT shard FROM shards WHERE (SELECT id FROM outbox WHERE outbox.shard = shards.shard \
-                 ORDER BY id LIMIT 1) IS NOT NULL ORDER BY shard"
-        );
-        let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(i64::from(self.shards));
-        let rows = self.answered(query.fetch_all(self.reader())).await?;
-        rows.iter().map(|row| number(row, "shard").map(Shard)).collect()
     }
 
     async fn backlog(&self) -> Result<u64, Error> {
@@ -82,6 +83,7 @@ fn outbox_row(row: &Row) -> Result<OutboxRow, Error> {
     let topic: &str = row.try_get("topic").map_err(failed)?;
     Ok(OutboxRow {
         id: row.try_get("id").map_err(failed)?,
+        shard: Shard(number(row, "shard")?),
         topic: Topic::named(topic).ok_or_else(|| damaged(STORE, format_args!("topic {topic:?}")))?,
         key: row.try_get("key").map_err(failed)?,
         kind: row.try_get("type").map_err(failed)?,

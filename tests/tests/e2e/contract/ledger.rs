@@ -134,11 +134,15 @@ impl World {
 
     /// All that waits in the outbox.
     async fn rows(&self) -> Vec<OutboxRow> {
-        let mut rows = Vec::new();
-        for shard in 0..SHARDS {
-            rows.extend(self.ledger.outbox.oldest(Shard(shard), 10_000).await.expect("the outbox"));
-        }
-        rows
+        let shards: Vec<_> = (0..SHARDS).map(Shard).collect();
+        self.ledger.outbox.oldest_of(&shards, 10_000, &[]).await.expect("the outbox")
+    }
+
+    /// The shards in which rows wait.
+    async fn waiting(&self) -> Vec<Shard> {
+        let mut shards: Vec<_> = self.rows().await.into_iter().map(|row| row.shard).collect();
+        shards.dedup();
+        shards
     }
 
     /// The events of one type that wait in the outbox.

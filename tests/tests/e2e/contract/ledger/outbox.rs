@@ -15,6 +15,7 @@ store_contract!(open: [
     postgres = tests::servers::Adapter::Postgres,
 ] {
     rows_wait_in_order_until_they_are_removed,
+    many_shards_are_read_at_once_without_what_the_reader_has,
     a_lease_that_ran_out_removes_nothing,
     a_lease_of_an_earlier_epoch_removes_nothing,
     a_refused_row_becomes_a_dead_letter_under_the_lease,
@@ -31,13 +32,13 @@ async fn lease(world: &World, owner: &str, ttl: Duration, shard: Shard) -> Lease
 
 async fn rows_wait_in_order_until_they_are_removed(world: World) {
     let outbox = &world.ledger.outbox;
-    assert_eq!((outbox.backlog().await.unwrap(), outbox.waiting().await.unwrap()), (0, vec![]));
+    assert_eq!((outbox.backlog().await.unwrap(), world.waiting().await), (0, vec![]));
     let ada = world.people(1).await[0];
     for number in 0..5 {
         world.post(ada, &format!("post {number}")).await.unwrap();
     }
     // All have the key of the author, and so one shard.
-    let waiting = outbox.waiting().await.unwrap();
+    let waiting = world.waiting().await;
     assert_eq!((outbox.backlog().await.unwrap(), waiting.len()), (6, 1));
     let shard = waiting[0];
     let rows = outbox.oldest(shard, 100).await.unwrap();
@@ -53,13 +54,33 @@ async fn rows_wait_in_order_until_they_are_removed(world: World) {
     // What is gone already is no obstacle, nor is nothing.
     assert!(outbox.remove(&lease, &ids).await.unwrap());
     assert!(outbox.remove(&lease, &[]).await.unwrap());
-    assert_eq!((outbox.backlog().await.unwrap(), outbox.waiting().await.unwrap()), (0, vec![]));
+    assert_eq!((outbox.backlog().await.unwrap(), world.waiting().await), (0, vec![]));
+}
+
+async fn many_shards_are_read_at_once_without_what_the_reader_has(world: World) {
+    world.people(20).await;
+    let (outbox, shards, all) = (&world.ledger.outbox, world.waiting().await, world.rows().await);
+    assert!(shards.len() > 1 && all.len() == 20, "{shards:?}");
+    assert!(all.is_sorted_by_key(|row| (row.shard, row.id)));
+    let of = |shard: Shard| all.iter().filter(move |row| row.shard == shard);
+
+    // So many of each, and of those only that are asked for.
+    let first: Vec<_> = shards.iter().flat_map(|shard| of(*shard).next().cloned()).collect();
+    assert_eq!(outbox.oldest_of(&shards, 1, &[]).await.unwrap(), first);
+    assert_eq!(outbox.oldest_of(&shards[1..2], 1, &[]).await.unwrap(), first[1..2]);
+    assert_eq!(outbox.oldest_of(&[], 1, &[]).await.unwrap(), []);
+
+    let had: Vec<_> = first.iter().map(|row| (row.shard, row.id)).collect();
+    let rest: Vec<_> = shards.iter().flat_map(|shard| of(*shard).skip(1)).cloned().collect();
+    assert_eq!(outbox.oldest_of(&shards, 100, &had).await.unwrap(), rest);
+    // What the reader gives back is there again.
+    assert_eq!(outbox.oldest_of(&shards, 100, &[]).await.unwrap(), all);
 }
 
 async fn a_lease_that_ran_out_removes_nothing(world: World) {
     world.people(1).await;
     let rows = world.rows().await;
-    let shard = world.ledger.outbox.waiting().await.unwrap()[0];
+    let shard = world.waiting().await[0];
     let lease = lease(&world, "relay", Duration::ZERO, shard).await;
     assert!(!world.ledger.outbox.remove(&lease, &[rows[0].id]).await.unwrap());
     assert_eq!(world.rows().await, rows);
@@ -68,7 +89,7 @@ async fn a_lease_that_ran_out_removes_nothing(world: World) {
 async fn a_lease_of_an_earlier_epoch_removes_nothing(world: World) {
     world.people(1).await;
     let rows = world.rows().await;
-    let shard = world.ledger.outbox.waiting().await.unwrap()[0];
+    let shard = world.waiting().await[0];
     let old = lease(&world, "relay", LONG, shard).await;
     world.ledger.shard_leases.release("relay").await.unwrap();
     let new = lease(&world, "relay", LONG, shard).await;
@@ -106,7 +127,7 @@ async fn dead_letters(world: &World) -> Vec<String> {
 
 async fn a_refused_row_becomes_a_dead_letter_under_the_lease(world: World) {
     world.people(1).await;
-    let (shard, rows) = (world.ledger.outbox.waiting().await.unwrap()[0], world.rows().await);
+    let (shard, rows) = (world.waiting().await[0], world.rows().await);
     let row = &rows[0];
     let old = lease(&world, "relay", LONG, shard).await;
     world.ledger.shard_leases.release("relay").await.unwrap();
@@ -136,7 +157,7 @@ async fn a_refused_row_becomes_a_dead_letter_under_the_lease(world: World) {
 
 async fn a_key_has_one_shard(world: World) {
     world.people(20).await;
-    for shard in world.ledger.outbox.waiting().await.unwrap() {
+    for shard in world.waiting().await {
         for row in world.ledger.outbox.oldest(shard, 100).await.unwrap() {
             assert_eq!(Shard::of(&row.key, SHARDS), shard, "{row:?}");
         }
