@@ -253,16 +253,46 @@ pub struct OutboxRow {
     pub traceparent: String,
 }
 
+/// Where a reader is in a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadFrom {
+    /// Which shard.
+    pub shard: Shard,
+    /// It has had all rows up to here.
+    pub after: i64,
+    /// The first of those that are not removed yet.
+    pub kept: Option<i64>,
+}
+
+impl ReadFrom {
+    /// A reader that has had nothing.
+    #[must_use]
+    pub const fn the_first(shard: Shard) -> Self {
+        Self { shard, after: 0, kept: None }
+    }
+}
+
+/// What was read of the outbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// In order a shard.
+    pub rows: Vec<OutboxRow>,
+    /// Rows surface in the order of commits, not of ids; but up to this id all are there that ever will be. So a reader that
+    /// has had those need not look there again, until this falls: then the ledger is an earlier one, or too much time has
+    /// passed to be sure.
+    pub decided: i64,
+}
+
 /// Events that are committed and not yet published.
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// The oldest rows of each of several shards, in order a shard and so many of each, without those that the caller has
-    /// already. Always from the first: rows surface in the order of commits, not of ids.
-    async fn oldest_of(&self, shards: &[Shard], limit: u32, except: &[(Shard, i64)]) -> Result<Vec<OutboxRow>, Error>;
+    /// The oldest rows of each of several shards, in order a shard and so many of each, from where a reader is; without `had`,
+    /// which it has beyond that.
+    async fn read(&self, from: &[ReadFrom], limit: u32, had: &[i64]) -> Result<Read, Error>;
 
     /// The shard's oldest rows, in order.
     async fn oldest(&self, shard: Shard, limit: u32) -> Result<Vec<OutboxRow>, Error> {
-        self.oldest_of(&[shard], limit, &[]).await
+        Ok(self.read(&[ReadFrom::the_first(shard)], limit, &[]).await?.rows)
     }
 
     /// Takes published rows away, if the lease still stands. False, and nothing is taken away, when it does not.

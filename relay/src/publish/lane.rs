@@ -175,12 +175,23 @@ impl Lane {
         work.removal = Some(removing.boxed());
     }
 
+    /// What was not removed is sent again.
     fn removed(&self, ids: &[i64], removed: Result<bool, Error>) -> Result<(), Stumble> {
-        self.give_back(ids);
         match removed {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Stumble::LeaseLost),
-            Err(cause) => Err(Stumble::Fails(cause)),
+            Ok(true) => {
+                if self.under_way.removed(self.shard, ids) {
+                    self.bell.notify_one();
+                }
+                Ok(())
+            }
+            Ok(false) => {
+                self.give_back(ids);
+                Err(Stumble::LeaseLost)
+            }
+            Err(cause) => {
+                self.give_back(ids);
+                Err(Stumble::Fails(cause))
+            }
         }
     }
 
@@ -239,21 +250,19 @@ impl Lane {
 
     /// What cannot be removed any more is sent again.
     async fn remove_the_rest<'a>(&'a self, work: &mut Work<'a>) {
-        if let Some(removal) = work.removal.take() {
-            let (ids, _) = removal.await;
-            self.give_back(&ids);
-        }
-        self.remove(work);
-        if let Some(removal) = work.removal.take() {
-            let (ids, _) = removal.await;
-            self.give_back(&ids);
+        for _ in 0..2 {
+            if let Some(removal) = work.removal.take() {
+                let (ids, removed) = removal.await;
+                // Whatever it is, the caller has begun to read again or to stop.
+                let _ = self.removed(&ids, removed);
+            }
+            self.remove(work);
         }
     }
 
+    /// They are read again.
     fn give_back(&self, ids: &[i64]) {
-        if self.under_way.give_back(self.shard, ids) {
-            self.bell.notify_one();
-        }
+        self.under_way.give_back(self.shard, ids);
     }
 }
 

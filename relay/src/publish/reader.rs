@@ -65,22 +65,27 @@ impl Reader {
     }
 
     async fn read(&self) -> Result<(), Error> {
+        // In the order of shards, as the rows come.
         let leases = self.open_leases();
         let shards: Vec<_> = leases.iter().map(|lease| lease.shard).collect();
         let limit = (READ_ROWS_MAX / shards.len().max(1)).max(1);
-        let except = self.under_way.of(&shards);
-        let rows = self.outbox.oldest_of(&shards, u32::try_from(limit).unwrap_or(u32::MAX), &except).await?;
-        let mut rows = rows.into_iter().peekable();
-        while let Some(shard) = rows.peek().map(|row| row.shard) {
+        let (from, had) = self.under_way.read_on(&shards);
+        let read = self.outbox.read(&from, u32::try_from(limit).unwrap_or(u32::MAX), &had).await?;
+        let mut rows = read.rows.into_iter().peekable();
+        for lease in leases {
             let mut batch = Vec::new();
-            while let Some(row) = rows.next_if(|row| row.shard == shard) {
+            while let Some(row) = rows.next_if(|row| row.shard == lease.shard) {
                 batch.push(row);
             }
-            if batch.len() == limit {
-                // There may be more.
-                self.bell.notify_one();
-            }
-            self.hand_over(&leases, shard, batch);
+            let all_to = match batch.last() {
+                Some(last) if batch.len() == limit => {
+                    // There may be more.
+                    self.bell.notify_one();
+                    last.id.min(read.decided)
+                }
+                _ => read.decided,
+            };
+            self.hand_over(Batch { lease, rows: batch }, all_to);
         }
         Ok(())
     }
@@ -88,17 +93,20 @@ impl Reader {
     /// The leases of the shards that something may be begun in, and whose lanes take more.
     fn open_leases(&self) -> Vec<Lease> {
         let is_open = |lease: &&Lease| self.under_way.has_room(lease.shard);
-        self.held.borrow().usable().iter().filter(is_open).cloned().collect()
+        let mut leases: Vec<_> = self.held.borrow().usable().iter().filter(is_open).cloned().collect();
+        leases.sort_unstable_by_key(|lease| lease.shard);
+        leases
     }
 
-    fn hand_over(&self, leases: &[Lease], shard: Shard, rows: Vec<OutboxRow>) {
-        let Some(lease) = leases.iter().find(|lease| lease.shard == shard).cloned() else { return };
-        let queues = self.queues.borrow();
-        let Some(queue) = queues.get(&shard) else { return };
-        let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
-        self.under_way.take(shard, ids.iter().copied());
+    fn hand_over(&self, batch: Batch, all_to: i64) {
+        let shard = batch.lease.shard;
+        let ids: Vec<_> = batch.rows.iter().map(|row| row.id).collect();
+        if !self.under_way.take(shard, &ids, all_to) || ids.is_empty() {
+            return;
+        }
         // It has a place for each row that may be under way: it is full never, and closed when the lane has ended.
-        if queue.try_send(Batch { lease, rows }).is_err() {
+        let sent = self.queues.borrow().get(&shard).is_some_and(|queue| queue.try_send(batch).is_ok());
+        if !sent {
             self.under_way.give_back(shard, &ids);
         }
     }

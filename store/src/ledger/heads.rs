@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::Shard;
 
-/// Heads are forgotten so often, and found again by a walk: rows that somebody puts in below them by hand, out of a backup
+/// All is forgotten so often, and found again by a walk: rows that somebody puts in below them by hand, out of a backup
 /// say, come up as well.
 const BELIEVED_FOR: Duration = Duration::from_secs(60);
 
@@ -35,7 +35,7 @@ struct State {
     heads: Vec<i64>,
     /// How many removals have begun.
     removals: u64,
-    /// How often heads were forgotten.
+    /// How often all was forgotten.
     life: u64,
     forget_at: Option<Instant>,
 }
@@ -49,12 +49,11 @@ struct Candidate {
     transaction: Option<i64>,
 }
 
-/// A shard's head, and what was known when it was asked for.
+/// What was known when a read began.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
-    /// No row lies below.
-    pub(super) id: i64,
-    horizon: i64,
+pub(super) struct Known {
+    /// Every row up to it is there or never will be.
+    pub(super) horizon: i64,
     life: u64,
 }
 
@@ -70,10 +69,15 @@ pub(super) struct Sight {
 }
 
 impl Heads {
-    /// A shard's head, for a read that begins now.
-    pub(super) fn of(&self, shard: Shard) -> Head {
-        let mut state = self.state();
-        Head { id: *state.head(shard), horizon: state.horizon, life: state.life }
+    /// What is known, for a read that begins now.
+    pub(super) fn see(&self) -> Known {
+        let state = self.state();
+        Known { horizon: state.horizon, life: state.life }
+    }
+
+    /// A shard's head.
+    pub(super) fn of(&self, shard: Shard) -> i64 {
+        *self.state().head(shard)
     }
 
     /// The heads of so many shards.
@@ -82,12 +86,12 @@ impl Heads {
         (0..shards).map(|shard| *state.head(Shard(shard))).collect()
     }
 
-    /// A read from a head on found this row first, or none.
-    pub(super) fn found(&self, shard: Shard, from: Head, first: Option<i64>) {
+    /// A read that began with this knowledge tells that this row is the first of its shard, or that there is none.
+    pub(super) fn found(&self, shard: Shard, known: Known, first: Option<i64>) {
         let mut state = self.state();
         // What was forgotten since the read began is not brought back.
-        if from.life == state.life && from.horizon > 0 {
-            let decided = from.horizon + 1;
+        if known.life == state.life && known.horizon > 0 {
+            let decided = known.horizon + 1;
             let head = state.head(shard);
             *head = first.map_or(decided, |first| first.min(decided)).max(*head);
         }
@@ -130,8 +134,7 @@ impl Heads {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if *state.forget_at.get_or_insert(now + BELIEVED_FOR) <= now {
-            state.heads.clear();
-            state.life += 1;
+            state.forget();
             state.forget_at = Some(now + BELIEVED_FOR);
         }
         state
@@ -149,8 +152,12 @@ impl State {
 
     fn check(&mut self, last_id: i64) {
         if last_id < self.horizon {
-            *self = Self { removals: self.removals, life: self.life + 1, ..Self::default() };
+            self.forget();
         }
+    }
+
+    fn forget(&mut self) {
+        *self = Self { removals: self.removals, life: self.life + 1, forget_at: self.forget_at, ..Self::default() };
     }
 }
 
@@ -167,8 +174,8 @@ mod tests {
     }
 
     fn find(heads: &Heads, first: Option<i64>) -> i64 {
-        heads.found(SHARD, heads.of(SHARD), first);
-        heads.of(SHARD).id
+        heads.found(SHARD, heads.see(), first);
+        heads.of(SHARD)
     }
 
     /// Ids up to 100 are decided.
@@ -189,7 +196,7 @@ mod tests {
         }
         // It is over, and so are all that were given an id before transaction 51.
         remove(&heads, 170, 60, 60);
-        assert_eq!(find(&heads, Some(170)), 151);
+        assert_eq!((find(&heads, Some(170)), heads.see().horizon), (151, 150));
     }
 
     #[test]
@@ -205,12 +212,12 @@ mod tests {
     #[test]
     fn a_read_knows_no_more_than_when_it_began() {
         let heads = Heads::default();
-        let before = heads.of(SHARD);
+        let before = heads.see();
         remove(&heads, 100, 50, 40);
         remove(&heads, 110, 51, 40);
         remove(&heads, 120, 52, 51);
         heads.found(SHARD, before, None);
-        assert_eq!(heads.of(SHARD).id, 0);
+        assert_eq!(heads.of(SHARD), 0);
     }
 
     #[test]
@@ -226,11 +233,11 @@ mod tests {
     #[test]
     fn a_ledger_that_went_back_is_another_one() {
         let heads = known();
-        let before = heads.of(SHARD);
+        let before = heads.see();
         heads.check(100);
         assert_eq!(find(&heads, None), 101);
         heads.check(99);
         heads.found(SHARD, before, None);
-        assert_eq!(heads.of(SHARD).id, 0);
+        assert_eq!(heads.of(SHARD), 0);
     }
 }

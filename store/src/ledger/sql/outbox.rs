@@ -10,7 +10,7 @@ use super::{Row, STORE, SqlLedger, failed, oldest_rows, push_is_one_of, row::num
 use crate::{
     Error, Shard,
     error::damaged,
-    ledger::{Lease, Outbox, OutboxRow},
+    ledger::{Lease, Outbox, OutboxRow, Read, ReadFrom},
 };
 
 /// What is read of a row.
@@ -19,23 +19,24 @@ pub(super) const COLUMNS: &str =
 
 #[async_trait]
 impl Outbox for SqlLedger {
-    async fn oldest_of(&self, shards: &[Shard], limit: u32, except: &[(Shard, i64)]) -> Result<Vec<OutboxRow>, Error> {
-        if shards.is_empty() {
-            return Ok(Vec::new());
+    async fn read(&self, from: &[ReadFrom], limit: u32, had: &[i64]) -> Result<Read, Error> {
+        if from.is_empty() {
+            return Ok(Read { rows: Vec::new(), decided: 0 });
         }
-        let from: Vec<_> = shards.iter().map(|shard| (*shard, self.heads.of(*shard))).collect();
-        let heads = from.iter().map(|(shard, head)| (*shard, head.id)).collect::<Vec<_>>();
-        let mut query = oldest_rows(&heads, i64::from(limit), except.iter().map(|(_, id)| *id).collect());
+        let sight = self.heads.see();
+        let begin = |from: &ReadFrom| (from.shard, self.heads.of(from.shard).max(from.after + 1));
+        let begins: Vec<_> = from.iter().map(begin).collect();
+        let mut query = oldest_rows(&begins, i64::from(limit), had.to_vec());
         let rows = self.answered(query.build().fetch_all(self.reader())).await?;
         let mut rows = rows.iter().map(outbox_row).collect::<Result<Vec<_>, Error>>()?;
         rows.sort_unstable_by_key(|row| (row.shard, row.id));
-        for (shard, head) in from {
-            // What the caller has is not removed yet: it may have to be read again.
-            let known = except.iter().filter(|(of, _)| *of == shard).map(|(_, id)| *id).min();
-            let found = rows.iter().find(|row| row.shard == shard).map(|row| row.id);
-            self.heads.found(shard, head, known.into_iter().chain(found).min());
+        for ReadFrom { shard, kept, .. } in from {
+            let found = rows.iter().find(|row| row.shard == *shard).map(|row| row.id);
+            // What the reader has beyond may be of any of its shards.
+            let first = kept.iter().chain(had).copied().chain(found).min();
+            self.heads.found(*shard, sight, first);
         }
-        Ok(rows)
+        Ok(Read { rows, decided: sight.horizon })
     }
 
     async fn remove(&self, lease: &Lease, ids: &[i64]) -> Result<bool, Error> {

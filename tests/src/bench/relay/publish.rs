@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chassis::Stop;
 use relay::Publisher;
-use store::{Shard, event_log::Record, shard::SHARDS_DEFAULT};
+use store::{Shard, event_log::Record, ledger::ReadFrom, shard::SHARDS_DEFAULT};
 use tokio::time::Instant;
 
 use super::{Bench, insert};
@@ -18,10 +18,13 @@ pub(super) async fn pace(bench: &Bench, events: &[Record]) -> f64 {
         insert(&bench.raw, chunk).await;
     }
     let (stop, publisher) = (Stop::new(), Publisher::new("bench", &bench.stores));
-    let (outbox, shards) = (&bench.stores.ledger.outbox, (0..SHARDS_DEFAULT).map(Shard).collect::<Vec<_>>());
+    let (outbox, shards) = (
+        &bench.stores.ledger.outbox,
+        (0..SHARDS_DEFAULT).map(|shard| ReadFrom::the_first(Shard(shard))).collect::<Vec<_>>(),
+    );
     let begun = Instant::now();
     let until_empty = async {
-        while !outbox.oldest_of(&shards, 1, &[]).await.expect("the outbox").is_empty() {
+        while !outbox.read(&shards, 1, &[]).await.expect("the outbox").rows.is_empty() {
             tokio::time::sleep(POLL).await;
         }
         let taken = begun.elapsed();

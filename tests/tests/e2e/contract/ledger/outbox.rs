@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use store::{
     Shard,
-    ledger::{Lease, Share},
+    ledger::{Lease, OutboxRow, Read, ReadFrom, Share},
 };
 use tests::{sql::Sql, wait};
 
@@ -16,6 +16,7 @@ store_contract!(open: [
 ] {
     rows_wait_in_order_until_they_are_removed,
     many_shards_are_read_at_once_without_what_the_reader_has,
+    nothing_is_decided_that_could_still_come_or_come_back,
     a_lease_that_ran_out_removes_nothing,
     a_lease_of_an_earlier_epoch_removes_nothing,
     a_refused_row_becomes_a_dead_letter_under_the_lease,
@@ -65,16 +66,39 @@ async fn many_shards_are_read_at_once_without_what_the_reader_has(world: World) 
     let of = |shard: Shard| all.iter().filter(move |row| row.shard == shard);
 
     // So many of each, and of those only that are asked for.
+    let read = async |from: &[ReadFrom], limit, had: &[i64]| outbox.read(from, limit, had).await.unwrap().rows;
+    let begin: Vec<_> = shards.iter().map(|shard| ReadFrom::the_first(*shard)).collect();
     let first: Vec<_> = shards.iter().flat_map(|shard| of(*shard).next().cloned()).collect();
-    assert_eq!(outbox.oldest_of(&shards, 1, &[]).await.unwrap(), first);
-    assert_eq!(outbox.oldest_of(&shards[1..2], 1, &[]).await.unwrap(), first[1..2]);
-    assert_eq!(outbox.oldest_of(&[], 1, &[]).await.unwrap(), []);
+    assert_eq!(read(&begin, 1, &[]).await, first);
+    assert_eq!(read(&begin[1..2], 1, &[]).await, first[1..2]);
+    assert_eq!(read(&[], 1, &[]).await, []);
 
-    let had: Vec<_> = first.iter().map(|row| (row.shard, row.id)).collect();
     let rest: Vec<_> = shards.iter().flat_map(|shard| of(*shard).skip(1)).cloned().collect();
-    assert_eq!(outbox.oldest_of(&shards, 100, &had).await.unwrap(), rest);
+    let had: Vec<_> = first.iter().map(|row| row.id).collect();
+    assert_eq!(read(&begin, 100, &had).await, rest);
+    let behind = |row: &OutboxRow| ReadFrom { shard: row.shard, after: row.id, kept: Some(row.id) };
+    assert_eq!(read(&first.iter().map(behind).collect::<Vec<_>>(), 100, &[]).await, rest);
     // What the reader gives back is there again.
-    assert_eq!(outbox.oldest_of(&shards, 100, &[]).await.unwrap(), all);
+    assert_eq!(read(&begin, 100, &[]).await, all);
+}
+
+/// A reader that goes on behind what it was told is decided misses nothing, and what it has not removed is not forgotten.
+async fn nothing_is_decided_that_could_still_come_or_come_back(world: World) {
+    let ada = world.people(1).await[0];
+    let shard = world.waiting().await[0];
+    let (outbox, lease) = (&world.ledger.outbox, lease(&world, "relay", LONG, shard).await);
+    for number in 0..10 {
+        world.post(ada, &format!("post {number}")).await.unwrap();
+        let Read { rows, decided } = outbox.read(&[ReadFrom::the_first(shard)], 100, &[]).await.unwrap();
+        let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
+        let last = ids[ids.len() - 1];
+        assert!(decided <= last, "{decided} is decided, {last} is the last row");
+        // One row stays in hand, the others are removed.
+        assert!(outbox.remove(&lease, &ids[1..]).await.unwrap());
+        let on = ReadFrom { shard, after: decided, kept: Some(ids[0]).filter(|id| *id <= decided) };
+        assert_eq!(outbox.read(&[on], 100, &ids).await.unwrap().rows, []);
+        assert_eq!(outbox.oldest(shard, 100).await.unwrap(), rows[..1]);
+    }
 }
 
 async fn a_lease_that_ran_out_removes_nothing(world: World) {
