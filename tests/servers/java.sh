@@ -5,9 +5,9 @@
 
 MAVEN_DEPENDENCY_PLUGIN=org.apache.maven.plugins:maven-dependency-plugin:3.6.1
 # A test's server lives for a minute: start quickly (the first compiler only, the collector without threads of its own),
-# and stay small.
+# and stay small. What is measured runs as it does elsewhere: TEST_SERVERS_COMPILE=all.
 JVM_OPTIONS=(
-    -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -XX:+ExitOnOutOfMemoryError -Xss512k -Xms64m
+    "-XX:TieredStopAtLevel=$([ "${TEST_SERVERS_COMPILE-}" = all ] && echo 4 || echo 1)" -XX:+UseSerialGC -XX:-UsePerfData -XX:+ExitOnOutOfMemoryError -Xss512k -Xms64m
     -Djava.awt.headless=true -Djava.net.preferIPv4Stack=true
 )
 

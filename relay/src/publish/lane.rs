@@ -29,7 +29,7 @@ use super::{
 
 /// How long acknowledged rows wait for others to be removed with: nobody waits for that, and whoever takes over after a kill
 /// sends so much again.
-const REMOVE_AFTER: Duration = Duration::from_millis(10);
+const REMOVE_AFTER: Duration = Duration::from_millis(20);
 /// So many are not kept waiting.
 const REMOVE_ROWS: usize = SHARD_ROWS_MAX / 4;
 

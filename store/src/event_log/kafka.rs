@@ -84,6 +84,8 @@ fn client(brokers: &str, name: &str) -> ClientConfig {
     config
         .set("bootstrap.servers", brokers)
         .set("client.id", name)
+        // Many small requests are under way at once: none waits for the acknowledgement of the packets before it.
+        .set("socket.nagle.disable", "true")
         .set("socket.timeout.ms", REQUEST_MAX.as_millis().to_string())
         .set("reconnect.backoff.max.ms", RECONNECT_MAX.as_millis().to_string())
         .set_log_level(RDKafkaLogLevel::Info);

@@ -1,5 +1,5 @@
 //! The relay's publishing: how many events a second it moves from PostgreSQL to Kafka, beside what the bare client sends; and
-//! how long a committed event takes to a consumer.
+//! how long a committed event takes until it is acknowledged.
 
 mod latency;
 mod peer;
@@ -63,7 +63,10 @@ pub(super) async fn measure() -> Report {
                 "publish: {pace:.0} events/s from outbox rows to acknowledged and removed, {part:.2} of the bare client"
             ),
             format!("bare client: {bare:.0} events/s to acknowledged"),
-            format!("latency: {:.0} events/s committed, {} events, from commit to a consumer:", rate, late.events),
+            format!(
+                "latency: {:.0} events/s committed, {} events, from the commit to the acknowledgement:",
+                rate, late.events
+            ),
             format!("latency: p50 {:.1?}, p99 {:.1?}, most {:.1?}", late.p50, late.p99, late.most),
         ],
     }

@@ -1,5 +1,5 @@
-//! How long a committed event takes to a consumer of the log, at a steady pace. Writers are sessions of their own: the relay
-//! hears of their commits as it does of another pod's, by a NOTIFY every 2 ms at the most.
+//! How long a committed event takes until the log has acknowledged it, at a steady pace. Writers are sessions of their own: the
+//! relay hears of their commits as it does of another pod's, by a NOTIFY every 2 ms at the most.
 
 use std::{
     sync::{
@@ -9,13 +9,15 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use chassis::Stop;
-use rdkafka::{
-    ClientConfig, Message as _, Offset, TopicPartitionList,
-    consumer::{Consumer as _, StreamConsumer},
-};
+use proto::event::Topic;
 use relay::Publisher;
-use store::{event_log::Record, shard::SHARDS_DEFAULT};
+use store::{
+    Error,
+    event_log::{AppendError, Consumer, EventLog, Record},
+    ledger::dead_letters::NewLetter,
+};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_postgres::Client;
 
@@ -39,10 +41,11 @@ pub(super) struct Latency {
     pub(super) most: Duration,
 }
 
-/// Events by their number, each with when its commit was answered.
+/// Events by their number, each with when its commit was answered, and when its append was.
 struct Journal {
     events: Vec<Record>,
     committed: Vec<OnceLock<Instant>>,
+    acknowledged: Vec<OnceLock<Instant>>,
     dirty: AtomicBool,
     done: AtomicBool,
 }
@@ -54,11 +57,14 @@ pub(super) async fn measure(bench: &Bench, per_second: f64) -> Latency {
     let mut events = events(each * commits * WRITERS);
     // Told apart by their place, which stands in the key; the partition stays the author's.
     events.iter_mut().enumerate().for_each(|(place, event)| event.key = place.to_string());
-    let committed = events.iter().map(|_| OnceLock::new()).collect();
-    let journal = Arc::new(Journal { events, committed, dirty: AtomicBool::default(), done: AtomicBool::default() });
+    let nothing = || events.iter().map(|_| OnceLock::new()).collect();
+    let (committed, acknowledged) = (nothing(), nothing());
+    let (dirty, done) = (AtomicBool::default(), AtomicBool::default());
+    let journal = Arc::new(Journal { events, committed, acknowledged, dirty, done });
 
-    let consumer = consumer(bench);
-    let (stop, publisher) = (Stop::new(), Publisher::new("bench", &bench.stores));
+    let mut stores = bench.stores.clone();
+    stores.event_log = Arc::new(Noting { log: stores.event_log.clone(), journal: journal.clone() });
+    let (stop, publisher) = (Stop::new(), Publisher::new("bench", &stores));
     let url = setting(&bench.settings, "stores.ledger");
     let run = async {
         // The shards are claimed and the connection that listens stands.
@@ -69,19 +75,20 @@ pub(super) async fn measure(bench: &Bench, per_second: f64) -> Latency {
             futures_util::future::join_all(writers).await;
             journal.done.store(true, Ordering::Release);
         };
-        let (arrived, (), ()) =
-            tokio::join!(arrivals(&consumer, journal.events.len()), writing, tell(&bench.raw, &journal));
+        tokio::join!(writing, tell(&bench.raw, &journal));
+        journal.all_are_acknowledged().await;
         stop.cancel();
-        (begun, arrived)
+        begun
     };
-    let (ended, (begun, arrived)) = tokio::join!(publisher.run(stop.clone()), run);
+    let (ended, begun) = tokio::join!(publisher.run(stop.clone()), run);
     ended.expect("the publisher ends well");
     let counted = begun + WARM_UP;
-    let took = |(arrived, committed): (&Instant, &OnceLock<Instant>)| {
+    let took = |(acknowledged, committed): (&OnceLock<Instant>, &OnceLock<Instant>)| {
         let committed = *committed.get().expect("a commit");
-        (committed >= counted).then(|| arrived.saturating_duration_since(committed))
+        let acknowledged = acknowledged.get().expect("an acknowledgement");
+        (committed >= counted).then(|| acknowledged.saturating_duration_since(committed))
     };
-    let mut took: Vec<_> = arrived.iter().zip(&journal.committed).filter_map(took).collect();
+    let mut took: Vec<_> = journal.acknowledged.iter().zip(&journal.committed).filter_map(took).collect();
     took.sort_unstable();
     let at = |part: f64| took[((took.len() - 1) as f64 * part) as usize];
     Latency { events: took.len(), p50: at(0.5), p99: at(0.99), most: at(1.0) }
@@ -115,38 +122,42 @@ async fn tell(client: &Client, journal: &Journal) {
     }
 }
 
-/// Reads every partition from where it ends now.
-fn consumer(bench: &Bench) -> StreamConsumer {
-    let consumer: StreamConsumer = ClientConfig::new()
-        .set("bootstrap.servers", bench.brokers())
-        .set("group.id", "bench")
-        .set("enable.auto.commit", "false")
-        .set("auto.offset.reset", "error")
-        .create()
-        .expect("a consumer");
-    let mut partitions = TopicPartitionList::new();
-    for partition in 0..SHARDS_DEFAULT {
-        partitions.add_partition_offset(&bench.topic(), partition.into(), Offset::End).expect("a partition");
+impl Journal {
+    async fn all_are_acknowledged(&self) {
+        let all = async {
+            while !self.acknowledged.iter().all(|at| at.get().is_some()) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, all).await.expect("every event in time");
     }
-    consumer.assign(&partitions).expect("an assignment");
-    consumer
 }
 
-/// When each event came, in the order of their numbers.
-async fn arrivals(consumer: &StreamConsumer, number: usize) -> Vec<Instant> {
-    let mut arrived = vec![None; number];
-    let mut missing = number;
-    let reading = async {
-        while missing > 0 {
-            let message = consumer.recv().await.expect("a record");
-            let place = message.key().and_then(|key| std::str::from_utf8(key).ok()?.parse::<usize>().ok());
-            // A mark has no key; what comes again came before.
-            if let Some(seen @ None) = place.map(|place| &mut arrived[place]) {
-                *seen = Some(Instant::now());
-                missing -= 1;
-            }
+/// The event log, which notes when it has acknowledged what.
+struct Noting {
+    log: Arc<dyn EventLog>,
+    journal: Arc<Journal>,
+}
+
+#[async_trait]
+impl EventLog for Noting {
+    async fn append(&self, records: Vec<Record>) -> Result<(), AppendError> {
+        // A mark has no key.
+        let places: Vec<usize> = records.iter().filter_map(|record| record.key.parse().ok()).collect();
+        self.log.append(records).await?;
+        let now = Instant::now();
+        for place in places {
+            // What is sent again was acknowledged before.
+            let _ = self.journal.acknowledged[place].set(now);
         }
-    };
-    tokio::time::timeout(DEADLINE, reading).await.expect("every event in time");
-    arrived.into_iter().map(|at| at.expect("it came")).collect()
+        Ok(())
+    }
+
+    async fn join(&self, group: &'static str, topics: &[Topic]) -> Result<Box<dyn Consumer>, Error> {
+        self.log.join(group, topics).await
+    }
+
+    async fn bury(&self, letter: &NewLetter<'_>) -> Result<(), Error> {
+        self.log.bury(letter).await
+    }
 }

@@ -24,6 +24,7 @@ pub(super) async fn pace(bench: &Bench, events: &[Record]) -> f64 {
         .set("enable.idempotence", "true")
         .set("acks", "all")
         .set("linger.ms", "0.5")
+        .set("socket.nagle.disable", "true")
         .set("queue.buffering.max.messages", "20000")
         .set("queue.buffering.max.kbytes", "65536")
         .create()
