@@ -6,8 +6,11 @@ use std::{collections::BTreeMap, panic::resume_unwind, sync::Arc};
 use chassis::{Stop, failpoint};
 use store::{
     Error, Shard,
-    event_log::{AppendError, EventLog, Record},
-    ledger::{Lease, Outbox, OutboxRow},
+    event_log::{AppendError, EventLog, Received, Record},
+    ledger::{
+        Lease, Outbox, OutboxRow,
+        dead_letters::{Cause, NewLetter},
+    },
 };
 use tokio::{
     sync::{Notify, watch},
@@ -163,11 +166,26 @@ impl Lane {
     /// one, and this one can be applied late.
     async fn put_aside(&self, lease: &Lease, id: i64, cause: &str) -> Result<Left, Error> {
         let shard = self.shard;
+        // The log has taken the batch, and what it refuses is rare: it is read again rather than kept each time.
+        let rows = self.outbox.oldest(shard, BATCH_ROWS).await?;
+        let Some(row) = rows.into_iter().find(|row| row.id == id) else { return Ok(Left::More) };
+        // The copy first: it may be there twice, but is never missing.
+        self.copy(row, lease, cause).await?;
         if !self.outbox.bury(lease, id, cause).await? {
             return Ok(lost(lease));
         }
         error!(%shard, id, "event {id} of the outbox is put aside, the event log refuses it for good: {cause}");
         Ok(Left::More)
+    }
+
+    /// Copies a row that the log refuses to where other tools look for dead letters.
+    async fn copy(&self, row: OutboxRow, lease: &Lease, cause: &str) -> Result<(), Error> {
+        let (position, logged_at_ms) = (row.id, row.created_at_ms);
+        let event = Received { record: record(row, lease), position, logged_at_ms };
+        let error = cause.to_owned();
+        let letter =
+            NewLetter { group: "", event: &event, cause: Cause::Refused, error, attempts: 1, pod: &lease.owner };
+        self.log.bury(&letter).await
     }
 
     fn usable_lease(&self) -> Option<Lease> {

@@ -17,7 +17,8 @@ use crate::{
 impl Outbox for SqlLedger {
     async fn oldest(&self, shard: Shard, limit: u32) -> Result<Vec<OutboxRow>, Error> {
         let query = sqlx::query(
-            "SELECT id, topic, key, type, payload, traceparent FROM outbox WHERE shard = $1 ORDER BY id LIMIT $2",
+            "SELECT id, topic, key, type, payload, traceparent, created_at_ms FROM outbox WHERE shard = $1 \
+             ORDER BY id LIMIT $2",
         )
         .bind(i64::from(shard.0))
         .bind(i64::from(limit));
@@ -87,5 +88,6 @@ fn outbox_row(row: &Row) -> Result<OutboxRow, Error> {
         kind: row.try_get("type").map_err(failed)?,
         payload: row.try_get::<Vec<u8>, _>("payload").map_err(failed)?.into(),
         traceparent: row.try_get("traceparent").map_err(failed)?,
+        created_at_ms: row.try_get("created_at_ms").map_err(failed)?,
     })
 }
