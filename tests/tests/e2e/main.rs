@@ -10,6 +10,7 @@ mod docs;
 mod edge;
 mod faults;
 mod letter_copies;
+mod oracle;
 mod process;
 mod publish;
 mod story;
