@@ -8,7 +8,8 @@ use serde::Serialize;
 /// A comment: it keeps proxies from closing an idle stream.
 pub(crate) const HEARTBEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// Events may have been missed: whoever gets this reads the timeline again.
+/// Events may have been missed: whoever gets this reads the timeline again. The stream may tell later of what they then read:
+/// they know it by its id.
 pub(crate) const GAP: Bytes = Bytes::from_static(b"event: gap\ndata: {}\n\n");
 
 #[derive(Serialize)]

@@ -103,7 +103,8 @@ pub trait EventLog: Send + Sync {
     async fn join(&self, group: &'static str, topics: &[Topic]) -> Result<Box<dyn Consumer>, Error>;
 
     /// Copies a dead letter to where other tools look for such: the topic beside its own, with where it came from and why in
-    /// its headers. The ledger keeps the letter itself; a log that no other tool reads does nothing.
+    /// its headers. One that is too large even for that goes without its bytes. The ledger keeps the letter itself; a log that
+    /// no other tool reads does nothing.
     async fn bury(&self, letter: &NewLetter<'_>) -> Result<(), Error>;
 }
 

@@ -251,6 +251,8 @@ pub struct OutboxRow {
     pub payload: Bytes,
     /// The call that caused it.
     pub traceparent: String,
+    /// When it was written, in milliseconds since 1970.
+    pub created_at_ms: i64,
 }
 
 /// Where a reader is in a shard.

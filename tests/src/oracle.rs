@@ -232,11 +232,12 @@ pub async fn scroll(client: &Client, reader: UserId) -> Option<Vec<(i64, i64)>> 
     }
 }
 
-/// Every post since the stream was opened was shown on it, or was at home when the stream told its reader to look.
+/// Every post since the stream was opened was shown on it, or was at home when the stream told its reader to look. It tells of
+/// none twice, and what comes to the reader's screen by it comes in order.
 async fn check_stream(faults: &mut Faults, watcher: &Watcher, truth: &Truth) {
     let due: HashSet<_> = truth.written_for(watcher.reader, watcher.since_unix_ms).await.into_iter().collect();
     let seen = watcher.seen();
-    let shown: HashSet<_> = seen.posts.iter().map(|(id, _)| *id).chain(seen.read_at_gaps.iter().copied()).collect();
+    let shown: HashSet<_> = seen.posts.iter().map(|told| told.id).chain(seen.read_at_gaps.iter().copied()).collect();
     let missed: Vec<_> = due.difference(&shown).collect();
     faults.lost += missed.len();
     faults.duplicated += seen.repeated();

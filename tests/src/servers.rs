@@ -124,6 +124,11 @@ impl ServicesFolder {
         self.services("stop", server).await;
     }
 
+    /// Kills a server, as `kill -9` does.
+    pub async fn kill(&self, server: &str) {
+        self.services("kill", server).await;
+    }
+
     /// Starts a server again where it was.
     pub async fn start(&self, server: &str) {
         self.services("start", server).await;

@@ -11,8 +11,11 @@ use futures_util::{
 };
 use store::{
     Error, Shard,
-    event_log::{AppendError, EventLog, Record},
-    ledger::{Lease, Outbox, OutboxRow},
+    event_log::{AppendError, EventLog, Received, Record},
+    ledger::{
+        Lease, Outbox, OutboxRow,
+        dead_letters::{Cause, NewLetter},
+    },
 };
 use tokio::{
     sync::{Notify, mpsc, watch},
@@ -199,14 +202,35 @@ impl Lane {
     /// an event stands by itself and carries its version, so that whoever gets the next one without it is right about that
     /// one, and this one can be applied late.
     async fn put_aside(&self, lease: &Lease, id: i64, cause: &str) -> Result<(), Stumble> {
-        let shard = self.shard;
-        match self.outbox.bury(lease, id, cause).await {
-            Ok(true) => {}
-            Ok(false) => return Err(Stumble::LeaseLost),
-            Err(cause) => return Err(Stumble::Fails(cause)),
+        match self.try_put_aside(lease, id, cause).await {
+            Ok(true) => Err(Stumble::PutAside),
+            Ok(false) => Err(Stumble::LeaseLost),
+            Err(cause) => Err(Stumble::Fails(cause)),
         }
-        error!(%shard, id, "event {id} of the outbox is put aside, the event log refuses it for good: {cause}");
-        Err(Stumble::PutAside)
+    }
+
+    async fn try_put_aside(&self, lease: &Lease, id: i64, cause: &str) -> Result<bool, Error> {
+        let shard = self.shard;
+        // The log has taken the row, and what it refuses is rare: it is read again rather than kept each time.
+        let rows = self.outbox.oldest(shard, 2 * SHARD_ROWS_MAX as u32).await?;
+        let Some(row) = rows.into_iter().find(|row| row.id == id) else { return Ok(true) };
+        // The copy first: it may be there twice, but is never missing.
+        self.copy(row, lease, cause).await?;
+        let buried = self.outbox.bury(lease, id, cause).await?;
+        if buried {
+            error!(%shard, id, "event {id} of the outbox is put aside, the event log refuses it for good: {cause}");
+        }
+        Ok(buried)
+    }
+
+    /// Copies a row that the log refuses to where other tools look for dead letters.
+    async fn copy(&self, row: OutboxRow, lease: &Lease, cause: &str) -> Result<(), Error> {
+        let (position, logged_at_ms) = (row.id, row.created_at_ms);
+        let event = Received { record: record(row, lease), position, logged_at_ms };
+        let error = cause.to_owned();
+        let letter =
+            NewLetter { group: "", event: &event, cause: Cause::Refused, error, attempts: 1, pod: &lease.owner };
+        self.log.bury(&letter).await
     }
 
     /// Ends what is under way and gives it back, to be read and sent again in order: also what the log has by now, because of

@@ -56,9 +56,9 @@ impl Cause {
 /// A letter that is being put aside.
 #[derive(Clone, Debug)]
 pub struct NewLetter<'a> {
-    /// Whose consumer could not apply it.
+    /// Whose consumer could not apply it; empty when the event log refused it.
     pub group: &'a str,
-    /// The event, with its place in the log.
+    /// The event, with its place in the log. Where the log refused it, its position is its number in the outbox.
     pub event: &'a Received,
     /// The kind of reason.
     pub cause: Cause,

@@ -57,11 +57,12 @@ impl Truth {
         self.query(&query).await.iter().map(|row| (row.get(0), row.get(1))).collect()
     }
 
-    /// The posts that were written for a reader after a moment, by people whom they followed by then.
+    /// The posts that were written for a reader after a moment, by people whom they followed by then: the witness saw the
+    /// follow when the post was written.
     pub async fn written_for(&self, reader: UserId, since_unix_ms: i64) -> Vec<PostId> {
         let query = format!(
-            "SELECT posts.id FROM posts JOIN follows ON followee = author WHERE follower = {reader} AND active \
-             AND created_at_ms > {since_unix_ms} AND created_at_ms * 1000 > follows.version"
+            "SELECT posts.id FROM posts JOIN witnessed_readers ON post = posts.id \
+             WHERE reader = {reader} AND created_at_ms > {since_unix_ms}"
         );
         let id = |row: &Row| PostId::new(row.get(0)).expect("a post id");
         self.query(&query).await.iter().map(id).collect()
@@ -84,7 +85,7 @@ impl Truth {
         self.count("SELECT count(*) FROM outbox").await
     }
 
-    /// Watches the ledger from now on, for the two below. Nobody has posted yet.
+    /// Watches the ledger from now on, for the two below and [`Self::written_for`]. Nobody has posted yet.
     pub async fn install_witness(&self) {
         witness::install(&self.client).await;
     }

@@ -34,6 +34,12 @@ const STORM_STAY: Duration = Duration::from_secs(3);
 /// How often PostgreSQL's answers are lost, and for how long each time.
 const LOST_ANSWERS: usize = 10;
 const BURST: Duration = Duration::from_millis(300);
+/// How often Redis is killed after it had forgotten everything.
+const FORGOTTEN: usize = 2;
+/// What a stream is told of after that: its connection was forgotten, and so was what its pod was told.
+const GAPS_OF_A_FLUSH: usize = 2;
+/// Enough for new posts, and less than it takes until it is noted that they are applied.
+const TOLD_AGAIN: Duration = Duration::from_secs(1);
 /// Longer than the leases of shards and writer numbers, and than a consumer's session.
 const PAST_EVERY_LEASE: Duration = Duration::from_secs(12);
 
@@ -56,6 +62,23 @@ impl Run {
         crowd.begin();
         sleep(LOAD).await;
         Some(Self { name, services, cluster, crowd })
+    }
+
+    /// Waits until every reader has read again after a flush.
+    async fn everybody_reads_again(&self) {
+        let gaps = || self.crowd.watchers.iter().map(|watcher| watcher.seen().gaps);
+        let before: Vec<_> = gaps().collect();
+        wait::until("every reader to read again", async || {
+            gaps().zip(&before).all(|(now, before)| now >= before + GAPS_OF_A_FLUSH).then_some(())
+        })
+        .await;
+    }
+
+    /// Kills Redis and starts it again, and lets people use it for a while.
+    async fn restart_redis(&self) {
+        self.services.kill("redis-single").await;
+        self.services.start("redis-single").await;
+        sleep(LOAD).await;
     }
 
     /// People go on for a while after the fault, then stop; and everything is counted.
@@ -91,9 +114,19 @@ async fn r1_a_relay_is_killed_and_another_one_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r2_redis_is_flushed() {
+async fn r2_redis_is_flushed_and_restarted() {
     let Some(mut run) = Run::under_load("R2", "").await else { return };
+    for _ in 0..FORGOTTEN {
+        // It dies when every reader has read again and new posts come by the streams: what was not told in between is
+        // applied and told once more, after them.
+        servers::flush_redis().await;
+        run.everybody_reads_again().await;
+        sleep(TOLD_AGAIN).await;
+        run.restart_redis().await;
+    }
+    // And before anybody has noticed.
     servers::flush_redis().await;
+    run.restart_redis().await;
     run.verdict().await.must_be_clean(&run.cluster);
 }
 

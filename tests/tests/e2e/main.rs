@@ -9,6 +9,8 @@ mod dead_letters;
 mod docs;
 mod edge;
 mod faults;
+mod letter_copies;
+mod oracle;
 mod process;
 mod publish;
 mod story;

@@ -5,7 +5,7 @@ use proto::event::Topic;
 use rdkafka::message::OwnedHeaders;
 
 use super::record::{headers, with};
-use crate::{config::Namespace, ledger::dead_letters::NewLetter};
+use crate::{config::Namespace, event_log::Record, ledger::dead_letters::NewLetter};
 
 /// The only partition of such a topic.
 pub(super) const PARTITION: i32 = 0;
@@ -36,4 +36,9 @@ pub(super) fn origin(letter: &NewLetter<'_>, topic: &str) -> OwnedHeaders {
         ("version", VERSION.to_owned()),
     ];
     more.iter().fold(headers(&event.record), |headers, (name, value)| with(headers, name, value))
+}
+
+/// The headers of a dead letter whose bytes are left out: how many they were stands among them.
+pub(super) fn without_bytes(headers: OwnedHeaders, record: &Record) -> OwnedHeaders {
+    with(headers, "origin.bytes", &record.payload.len().to_string())
 }

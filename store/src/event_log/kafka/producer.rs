@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use chassis::failpoint;
 use proto::event::Topic;
 use rdkafka::{
@@ -98,10 +99,21 @@ impl Producer {
         }
     }
 
-    /// Copies a dead letter to its topic.
+    /// Copies a dead letter to its topic. What that one does not take either, for its size, is copied without its bytes, so
+    /// that whoever watches the topic hears of it.
     pub(super) async fn bury(&self, letter: &NewLetter<'_>) -> Result<(), Error> {
         let record = &letter.event.record;
         let headers = dead_letters::origin(letter, &self.namespace.topic(record.topic.name()));
+        match self.send_copy(record, headers.clone()).await {
+            Err(Error::Refused { .. }) => {
+                let emptied = Record { payload: Bytes::new(), ..record.clone() };
+                self.send_copy(&emptied, dead_letters::without_bytes(headers, record)).await
+            }
+            copied => copied,
+        }
+    }
+
+    async fn send_copy(&self, record: &Record, headers: OwnedHeaders) -> Result<(), Error> {
         let topic = dead_letters::name(&self.namespace, record.topic);
         let letter = Letter { topic: &topic, partition: dead_letters::PARTITION, headers, record };
         self.send(vec![letter], Instant::now() + HAND_OVER_MAX).await.map_err(|failed| failed.cause)

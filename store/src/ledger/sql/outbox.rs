@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// What is read of a row.
-pub(super) const COLUMNS: &str =
-    "outbox.id, outbox.shard, outbox.topic, outbox.key, outbox.type, outbox.payload, outbox.traceparent";
+pub(super) const COLUMNS: &str = "outbox.id, outbox.shard, outbox.topic, outbox.key, outbox.type, outbox.payload, \
+    outbox.traceparent, outbox.created_at_ms";
 
 #[async_trait]
 impl Outbox for SqlLedger {
@@ -90,5 +90,6 @@ fn outbox_row(row: &Row) -> Result<OutboxRow, Error> {
         kind: row.try_get("type").map_err(failed)?,
         payload: row.try_get::<Vec<u8>, _>("payload").map_err(failed)?.into(),
         traceparent: row.try_get("traceparent").map_err(failed)?,
+        created_at_ms: row.try_get("created_at_ms").map_err(failed)?,
     })
 }
