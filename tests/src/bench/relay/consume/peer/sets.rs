@@ -1,11 +1,11 @@
 //! The sets by the bare driver: the product's own scripts, called through one connection that many share.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures_util::future::join_all;
 use prost::Message as _;
 use proto::{UserId, freshet::event::v1::Delivery};
-use redis::{Cmd, aio::MultiplexedConnection};
+use redis::{AsyncConnectionConfig, Cmd, aio::MultiplexedConnection};
 use store::sets::{Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, POD_STREAM_MESSAGES_MAX, RECENT_MEMBERS_MAX};
 
 use super::{
@@ -16,6 +16,8 @@ use super::{
     Post,
 };
 
+/// A machine that is busy otherwise must not end the run.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const NOT_AFTER_MS: i64 = i64::MAX >> 16;
 const STREAM_MS: u64 = 10 * 60 * 1000;
 const SEND_MESSAGES_MAX: usize = 100;
@@ -45,7 +47,8 @@ macro_rules! script {
 impl Sets {
     pub(super) async fn open(bench: &Bench) -> Self {
         let client = redis::Client::open(setting(&bench.settings, "stores.sets")).expect("a client");
-        let connection = client.get_multiplexed_async_connection().await.expect("Redis");
+        let patient = AsyncConnectionConfig::new().set_response_timeout(Some(ANSWER_WITHIN));
+        let connection = client.get_multiplexed_async_connection_with_config(&patient).await.expect("Redis");
         let load = async |code: &str| {
             let mut connection = connection.clone();
             let load = redis::cmd("SCRIPT").arg("LOAD").arg(code).query_async::<String>(&mut connection).await;
