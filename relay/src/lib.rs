@@ -51,12 +51,18 @@ pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> 
         });
     }
 
-    let group = Group::new(GROUP, &TOPICS, deliver::handlers(&stores, clock)).noting(stores.sets.progress.clone());
-    let deliveries = Consumption::on(&pod, &stores, group);
+    let deliveries = deliveries(&pod, &stores, clock);
     pod.tasks.spawn("deliveries", Stage::Loops, OnFailure::Restart, move |stop| {
         let deliveries = deliveries.clone();
         async move { deliveries.run(stop).await }
     });
     pod.health.set_ready(true);
     Ok(())
+}
+
+/// How the role applies the log's events, many a batch and lane.
+#[must_use]
+pub fn deliveries(pod: &Pod, stores: &Stores, clock: Arc<dyn Clock>) -> Consumption {
+    let group = Group::new(GROUP, &TOPICS, deliver::handlers(stores, clock)).noting(stores.sets.progress.clone());
+    Consumption::on(pod, stores, group)
 }

@@ -125,18 +125,22 @@ pub struct Page {
 /// Names an edge pod.
 pub type PodName = String;
 
+/// What a reader's home is to get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Push {
+    /// Whose home.
+    pub reader: UserId,
+    /// In any order.
+    pub entries: Vec<Entry>,
+}
+
 /// Readers' home timelines.
 #[async_trait]
 pub trait HomeTimelines: Send + Sync {
-    /// Adds an entry to those of the readers' homes that exist (those being built too), and tells which readers are
-    /// connected where, whether they have a home or not. Refused as [`Error::Unavailable`] when the clock is past
-    /// `not_after_unix_ms`: whoever was frozen must fetch the event again.
-    async fn push(
-        &self,
-        readers: &[UserId],
-        entry: Entry,
-        not_after_unix_ms: i64,
-    ) -> Result<BTreeMap<PodName, Vec<UserId>>, Error>;
+    /// Adds entries to those of the readers' homes that exist (those being built too), and tells which readers are
+    /// connected where, whether they have a home or not. A reader is named once. Refused as [`Error::Unavailable`] when the
+    /// clock is past `not_after_unix_ms`: whoever was frozen must fetch the events again.
+    async fn push(&self, pushes: &[Push], not_after_unix_ms: i64) -> Result<BTreeMap<PodName, Vec<UserId>>, Error>;
 
     /// Adds older entries to a home that exists: all that there are down to `complete_to`.
     async fn merge(&self, reader: UserId, entries: &[Entry], complete_to: Coverage) -> Result<(), Error>;
@@ -163,8 +167,8 @@ pub trait HomeTimelines: Send + Sync {
 /// Authors' newest posts.
 #[async_trait]
 pub trait Recents: Send + Sync {
-    /// Adds a post.
-    async fn push(&self, entry: Entry) -> Result<(), Error>;
+    /// Adds posts, each to its author's.
+    async fn push(&self, entries: &[Entry]) -> Result<(), Error>;
 
     /// An author's newest entries, newest first.
     async fn newest(&self, author: UserId, limit: usize) -> Result<Vec<Entry>, Error>;

@@ -12,7 +12,7 @@ use crate::tools::root;
 
 const PAGE: &str = "docs/benchmarks.md";
 
-/// What an area's run came to.
+/// What the run of an area, or of a part of it, came to.
 struct Report {
     goals: Vec<Goal>,
     /// What was measured, a line each.
@@ -40,34 +40,35 @@ impl fmt::Display for Goal {
     }
 }
 
-/// Measures the area that the command line names. Fails when a goal is missed.
+/// Measures what the command line names. Fails when a goal is missed.
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let (area, write) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [area] => (area, false),
-        [area, "--write"] => (area, true),
-        _ => panic!("usage: bench AREA [--write]"),
-    };
+    let mut named: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let write = named.pop_if(|last| *last == "--write").is_some();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let report = runtime.block_on(measure(area));
-    for figure in &report.figures {
-        println!("{area} {figure}");
+    let reports = runtime.block_on(measure(&named));
+    let area = named.first().copied().unwrap_or_default();
+    for (section, report) in &reports {
+        report.figures.iter().for_each(|figure| println!("{area} {figure}"));
+        report.goals.iter().for_each(|goal| println!("{area} {goal}"));
+        if write {
+            write_down(section, report);
+        }
     }
-    for goal in &report.goals {
-        println!("{area} {goal}");
-    }
-    if write {
-        write_down(area, &report);
-    }
-    if report.goals.iter().all(Goal::is_met) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let are_met = reports.iter().flat_map(|(_, report)| &report.goals).all(Goal::is_met);
+    if are_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-async fn measure(area: &str) -> Report {
-    match area {
-        "outbox" => outbox::measure().await,
-        "relay" => relay::measure().await,
-        other => panic!("there is no area {other}: outbox, relay"),
+/// What each part came to, under the name of its section on the page.
+async fn measure(named: &[&str]) -> Vec<(&'static str, Report)> {
+    const RELAY: [&str; 2] = ["relay", "relay consume"];
+    match named {
+        ["outbox"] => vec![("outbox", outbox::measure().await)],
+        ["relay"] => vec![(RELAY[0], relay::measure().await), (RELAY[1], relay::consume::measure().await)],
+        ["relay", "publish"] => vec![(RELAY[0], relay::measure().await)],
+        ["relay", "consume"] => vec![(RELAY[1], relay::consume::measure().await)],
+        other => panic!("there is nothing called {other:?}: outbox, relay, relay publish, relay consume"),
     }
 }
 
@@ -79,16 +80,16 @@ async fn connect(url: &str) -> Client {
     client
 }
 
-/// Replaces what stands between the area's marks on the page.
-fn write_down(area: &str, report: &Report) {
+/// Replaces what stands between the section's marks on the page.
+fn write_down(section: &str, report: &Report) {
     let path = root().join(PAGE);
     let page = fs::read_to_string(&path).expect("the page");
-    let (begin, end) = (format!("<!-- figures of {area} -->\n"), "<!-- end -->");
+    let (begin, end) = (format!("<!-- figures of {section} -->\n"), "<!-- end -->");
     let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {begin:?} in {PAGE}"));
     let (_, after) = rest.split_once(end).unwrap_or_else(|| panic!("no {end:?} in {PAGE}"));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let lines = report.figures.iter().cloned().chain(report.goals.iter().map(Goal::to_string));
     let lines: String = lines.map(|line| format!("{line}\n")).collect();
-    let figures = format!("`tests/bench {area} --write`, on {cores} cores:\n\n```text\n{lines}```\n");
+    let figures = format!("`tests/bench {section} --write`, on {cores} cores:\n\n```text\n{lines}```\n");
     fs::write(&path, format!("{before}{begin}{figures}{end}{after}")).expect("the page");
 }

@@ -1,10 +1,7 @@
 //! Posts on their way to readers, many at a time: archive first, then the authors' recents, then the followers' homes, then
 //! one message to each edge pod that holds connected followers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,7 +17,7 @@ use store::{
     archive::Archive,
     consumer::{Event, Failure, Handler},
     ledger::{Graph, Likes, Post},
-    sets::{Entry, HomeTimelines, PodName, PodStreams, Recents},
+    sets::{Entry, HomeTimelines, PodName, PodStreams, Push, Recents},
 };
 use tokio::time::Instant;
 
@@ -64,15 +61,19 @@ impl PostCreated {
     /// stream too. In the archive the edge would be later, and only the home would have the post, by the merge of the follow.
     async fn push_to_followers(&self, entries: &[Entry], not_after_ms: i64) -> Result<Online, Failure> {
         let mut online = Online::new();
-        let authors: BTreeSet<_> = entries.iter().map(|entry| entry.author).collect();
-        let authors: Vec<_> = authors.into_iter().collect();
+        let mut by_author: BTreeMap<UserId, Vec<usize>> = BTreeMap::new();
+        for (place, entry) in entries.iter().enumerate() {
+            by_author.entry(entry.author).or_default().push(place);
+        }
+        let authors: Vec<_> = by_author.keys().copied().collect();
         let mut after = None;
         loop {
             let edges = self.graph.followers(&authors, after, CHUNK_FOLLOWERS).await?;
-            for of_author in edges.chunk_by(|one, other| one.0 == other.0) {
-                let followers: Vec<_> = of_author.iter().map(|(_, follower)| *follower).collect();
-                self.push(entries, of_author[0].0, &followers, not_after_ms, &mut online).await?;
+            let mut places: BTreeMap<UserId, Vec<usize>> = BTreeMap::new();
+            for (author, follower) in &edges {
+                places.entry(*follower).or_default().extend(&by_author[author]);
             }
+            self.push(entries, &places, not_after_ms, &mut online).await?;
             if edges.len() < CHUNK_FOLLOWERS as usize {
                 return Ok(online);
             }
@@ -80,22 +81,25 @@ impl PostCreated {
         }
     }
 
-    /// Adds an author's entries to the homes of some followers. Entries of one home may come in any order.
+    /// Adds to the home of each of these readers the entries at these places, in any order.
     async fn push(
         &self,
         entries: &[Entry],
-        author: UserId,
-        followers: &[UserId],
+        places: &BTreeMap<UserId, Vec<usize>>,
         not_after_ms: i64,
         online: &mut Online,
     ) -> Result<(), Failure> {
-        let own: Vec<_> = entries.iter().enumerate().filter(|(_, entry)| entry.author == author).collect();
-        let pushed =
-            try_join_all(own.iter().map(|(_, entry)| self.homes.push(followers, **entry, not_after_ms))).await?;
-        for ((place, _), connected) in own.into_iter().zip(pushed) {
-            let pods = online.entry(place).or_default();
-            for (pod, readers) in connected {
-                pods.entry(pod).or_default().extend(readers);
+        let push = |(reader, places): (&UserId, &Vec<usize>)| Push {
+            reader: *reader,
+            entries: places.iter().map(|place| entries[*place]).collect(),
+        };
+        let pushes: Vec<_> = places.iter().map(push).collect();
+        for (pod, readers) in self.homes.push(&pushes, not_after_ms).await? {
+            for reader in readers {
+                for place in &places[&reader] {
+                    let pods = online.entry(*place).or_default();
+                    pods.entry(pod.clone()).or_default().push(reader);
+                }
             }
         }
         Ok(())
@@ -129,7 +133,7 @@ impl Handler for PostCreated {
         try_join(self.archive.posts_by_author.add(&posts), self.archive.public_posts.add(&posts)).await?;
         failpoint::reach("deliver.after_archive").await;
         let entries: Vec<_> = posts.iter().map(|(post, _)| Entry { id: post.id.into(), author: post.author }).collect();
-        try_join_all(entries.iter().map(|entry| self.recents.push(*entry))).await?;
+        self.recents.push(&entries).await?;
         let online = self.push_to_followers(&entries, not_after_ms).await?;
         self.tell_pods(events, online).await
     }

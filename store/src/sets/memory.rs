@@ -61,12 +61,14 @@ impl Memory {
 
 #[async_trait]
 impl Recents for Memory {
-    async fn push(&self, entry: Entry) -> Result<(), Error> {
+    async fn push(&self, entries: &[Entry]) -> Result<(), Error> {
         let mut state = self.state();
-        let recent = state.recents.entry(entry.author).or_default();
-        recent.add(entry.score(), &entry.member());
-        while recent.len() > RECENT_MEMBERS_MAX {
-            recent.pop_last();
+        for entry in entries {
+            let recent = state.recents.entry(entry.author).or_default();
+            recent.add(entry.score(), &entry.member());
+            while recent.len() > RECENT_MEMBERS_MAX {
+                recent.pop_last();
+            }
         }
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! The relay's publishing: how many events a second it moves from PostgreSQL to Kafka, beside what the bare client sends; and
-//! how long a committed event takes until it is acknowledged.
+//! how long a committed event takes until it is acknowledged. Its consuming is a part of its own.
 
+pub(super) mod consume;
 mod latency;
 mod peer;
 mod publish;
 
 use std::time::Duration;
 
-use chassis::{Clock as _, clock};
+use chassis::{Clock as _, Pod, clock};
 use prost::Message as _;
 use proto::{
     EventId,
@@ -36,12 +37,13 @@ const P99_MOST: Duration = Duration::from_millis(50);
 struct Bench {
     settings: Vec<(&'static str, String)>,
     stores: Stores,
+    pod: Pod,
     raw: Client,
 }
 
 /// Publishes in rounds, then measures latency at a quarter of that pace.
 pub(super) async fn measure() -> Report {
-    let bench = Bench::open().await;
+    let bench = Bench::open(&[Adapter::Postgres, Adapter::Kafka]).await;
     let events = events(EVENTS);
     let (mut paces, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -105,16 +107,17 @@ fn events(number: usize) -> Vec<Record> {
 }
 
 impl Bench {
-    async fn open() -> Self {
+    async fn open(adapters: &[Adapter]) -> Self {
         let unused = std::path::Path::new("unused");
-        let mut settings = servers::settings(&[Adapter::Postgres, Adapter::Kafka], unused).await.expect("servers");
+        let mut settings = servers::settings(adapters, unused).await.expect("servers");
         // As many shards as an installation has that says nothing.
         settings.retain(|(key, _)| *key != "stores.shards");
         let config = servers::config(&settings);
         config.migrate(Mode::Apply).await.expect("prepared stores");
-        let stores = Stores::open(&config, &servers::parts()).await.expect("stores");
+        let parts = servers::parts();
+        let stores = Stores::open(&config, &parts).await.expect("stores");
         let raw = super::connect(setting(&settings, "stores.ledger")).await;
-        Self { settings, stores, raw }
+        Self { settings, stores, pod: parts.pod, raw }
     }
 
     fn brokers(&self) -> &str {

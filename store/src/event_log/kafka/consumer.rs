@@ -30,8 +30,12 @@ const SESSION: Duration = Duration::from_secs(6);
 const HEARTBEAT: Duration = Duration::from_millis(500);
 /// A member that asks for nothing for so long is stuck: its partitions go to the others.
 const STUCK_AFTER: Duration = Duration::from_secs(120);
-/// How much is fetched ahead.
+/// How much is fetched ahead of each lane. Pausing one throws it away, to be fetched again: more than a few batches are not
+/// worth it.
+const AHEAD_EVENTS: usize = 4 * BATCH;
 const AHEAD_KBYTES_MAX: usize = 16_384;
+/// Of a lane at once. A larger event comes alone.
+const FETCH_BYTES_MAX: usize = 256 * 1024;
 /// How long a commit waits for the partitions to be divided.
 const REBALANCE_MAX: Duration = Duration::from_secs(5);
 const REBALANCE_PAUSE: Duration = Duration::from_millis(50);
@@ -67,7 +71,9 @@ impl Member {
             .set("heartbeat.interval.ms", HEARTBEAT.as_millis().to_string())
             .set("session.timeout.ms", SESSION.as_millis().to_string())
             .set("max.poll.interval.ms", STUCK_AFTER.as_millis().to_string())
-            .set("queued.max.messages.kbytes", AHEAD_KBYTES_MAX.to_string());
+            .set("queued.min.messages", AHEAD_EVENTS.to_string())
+            .set("queued.max.messages.kbytes", AHEAD_KBYTES_MAX.to_string())
+            .set("max.partition.fetch.bytes", FETCH_BYTES_MAX.to_string());
         let assignment = Assignment::new(group, topics, namespace);
         let client: StreamConsumer<_> = config.create_with_context(assignment).map_err(|cause| failed(&cause))?;
         let names: Vec<_> = topics.iter().map(|topic| namespace.topic(topic.name())).collect();

@@ -10,7 +10,7 @@ use crate::{
     Error,
     sets::{
         BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page,
-        PodName,
+        PodName, Push,
         entry::{Sentinel, State},
     },
 };
@@ -81,12 +81,7 @@ impl Home {
 
 #[async_trait]
 impl HomeTimelines for Memory {
-    async fn push(
-        &self,
-        readers: &[UserId],
-        entry: Entry,
-        not_after_unix_ms: i64,
-    ) -> Result<BTreeMap<PodName, Vec<UserId>>, Error> {
+    async fn push(&self, pushes: &[Push], not_after_unix_ms: i64) -> Result<BTreeMap<PodName, Vec<UserId>>, Error> {
         let now = self.clock.unix_ms();
         if now > not_after_unix_ms {
             let cause = "the event was fetched too long ago to be applied now".to_owned();
@@ -94,9 +89,9 @@ impl HomeTimelines for Memory {
         }
         let mut state = self.state();
         let mut online: BTreeMap<PodName, Vec<UserId>> = BTreeMap::new();
-        for reader in readers {
+        for Push { reader, entries } in pushes {
             if let Some(home) = state.homes.get_mut(reader) {
-                home.add(entry)?;
+                entries.iter().try_for_each(|entry| home.add(*entry))?;
             }
             let live = state.connections.get(reader).into_iter().flat_map(|held| held.values());
             for connection in live.filter_map(|registered| registered.live(now)) {

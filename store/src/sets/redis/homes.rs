@@ -12,39 +12,51 @@ use crate::{
     error::damaged,
     sets::{
         BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page,
-        PodName,
+        PodName, Push,
         entry::{Sentinel, State},
     },
 };
 
-/// Readers a script call: Redis does nothing else meanwhile.
-const CALL_READERS_MAX: usize = 250;
+/// Entries a script call, unless one reader alone has more: Redis does nothing else meanwhile.
+const CALL_ENTRIES_MAX: usize = 250;
 
-/// Readers in calls of a bearable size. One server takes any readers in one call; of a Cluster, a call is for the keys of
-/// one bucket.
-fn calls(readers: &[UserId], is_cluster: bool) -> Vec<Vec<(Bucket, UserId)>> {
-    let mut readers: Vec<_> = readers.iter().map(|reader| (Bucket::of(*reader), *reader)).collect();
-    readers.sort_unstable();
-    let together = |a: &(Bucket, UserId), b: &(Bucket, UserId)| !is_cluster || a.0 == b.0;
-    readers.chunk_by(together).flat_map(|part| part.chunks(CALL_READERS_MAX)).map(<[_]>::to_vec).collect()
+/// Pushes in calls of a bearable size. One server takes any readers in one call; of a Cluster, a call is for the keys of one
+/// bucket.
+fn calls(pushes: &[Push], is_cluster: bool) -> Vec<Vec<(Bucket, &Push)>> {
+    let mut pushes: Vec<_> = pushes.iter().map(|push| (Bucket::of(push.reader), push)).collect();
+    pushes.sort_unstable_by_key(|(bucket, push)| (*bucket, push.reader));
+    let mut calls: Vec<Vec<(Bucket, &Push)>> = Vec::new();
+    let mut room = 0;
+    for (bucket, push) in pushes {
+        let entries = push.entries.len().max(1);
+        match calls.last_mut() {
+            Some(call) if entries <= room && (!is_cluster || call[0].0 == bucket) => call.push((bucket, push)),
+            _ => {
+                calls.push(vec![(bucket, push)]);
+                room = CALL_ENTRIES_MAX;
+            }
+        }
+        room = room.saturating_sub(entries);
+    }
+    calls
 }
 
 impl Redis {
     async fn push_call(
         &self,
-        readers: &[(Bucket, UserId)],
-        entry: Entry,
+        pushes: &[(Bucket, &Push)],
         not_after_unix_ms: i64,
     ) -> Result<Vec<(UserId, PodName)>, Error> {
-        let mut call = Call::default().arg(not_after_unix_ms).arg(entry.score()).arg(&entry.member());
-        call.add_arg(HOME_MEMBERS_MAX);
-        call.add_arg(HOME_MEMBERS_KEPT);
-        for bucket in readers.chunk_by(|a, b| a.0 == b.0) {
+        let mut call = Call::default().arg(not_after_unix_ms).arg(HOME_MEMBERS_MAX).arg(HOME_MEMBERS_KEPT);
+        for bucket in pushes.chunk_by(|a, b| a.0 == b.0) {
             call.add_key(self.keys.online(bucket[0].0));
             call.add_arg(bucket.len());
-            for (_, reader) in bucket {
-                call.add_key(self.keys.home(*reader));
-                call.add_arg(reader.get());
+            for (number, push) in bucket {
+                call.add_key(self.keys.home_in(*number, push.reader));
+                call.add_arg(push.reader.get());
+            }
+            for (_, push) in bucket {
+                call.add_entries(&push.entries);
             }
         }
         let told: Option<Vec<(i64, PodName)>> = self.scripts.push.call(&self.link, &call).await?;
@@ -81,14 +93,9 @@ fn sentinel(last: &[Vec<u8>]) -> Option<Sentinel> {
 
 #[async_trait]
 impl HomeTimelines for Redis {
-    async fn push(
-        &self,
-        readers: &[UserId],
-        entry: Entry,
-        not_after_unix_ms: i64,
-    ) -> Result<BTreeMap<PodName, Vec<UserId>>, Error> {
-        let calls = calls(readers, self.is_cluster);
-        let told = try_join_all(calls.iter().map(|readers| self.push_call(readers, entry, not_after_unix_ms))).await?;
+    async fn push(&self, pushes: &[Push], not_after_unix_ms: i64) -> Result<BTreeMap<PodName, Vec<UserId>>, Error> {
+        let calls = calls(pushes, self.is_cluster);
+        let told = try_join_all(calls.iter().map(|pushes| self.push_call(pushes, not_after_unix_ms))).await?;
         let mut online: BTreeMap<PodName, Vec<UserId>> = BTreeMap::new();
         for (reader, pod) in told.into_iter().flatten() {
             online.entry(pod).or_default().push(reader);
@@ -160,5 +167,34 @@ impl HomeTimelines for Redis {
         complete_to: Coverage,
     ) -> Result<bool, Error> {
         self.merge_call(reader, Some(token), entries, complete_to).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(reader: i64, entries: usize) -> Push {
+        let (reader, entry) = (UserId::new(reader).unwrap(), |id| EntryId::new(id).unwrap());
+        let entries = (1..=entries).map(|id| Entry { id: entry(i64::try_from(id).unwrap()), author: reader }).collect();
+        Push { reader, entries }
+    }
+
+    #[test]
+    fn a_call_has_a_bearable_size_and_on_a_cluster_one_bucket() {
+        let pushes: Vec<_> = (1..=500).map(|reader| push(reader, 3)).chain([push(501, 1000)]).collect();
+        for is_cluster in [false, true] {
+            let calls = calls(&pushes, is_cluster);
+            let mut readers: Vec<_> = calls.iter().flatten().map(|(_, push)| push.reader.get()).collect();
+            readers.sort_unstable();
+            assert!(readers.into_iter().eq(1..=501), "each reader is in one call");
+            for call in &calls {
+                let entries: usize = call.iter().map(|(_, push)| push.entries.len()).sum();
+                assert!(entries <= CALL_ENTRIES_MAX || call.len() == 1, "{entries} of {} readers", call.len());
+                assert!(!is_cluster || call.iter().all(|(bucket, _)| *bucket == call[0].0));
+            }
+            let fewest = if is_cluster { 64 } else { 7 };
+            assert!(calls.len() < 2 * fewest, "{} calls", calls.len());
+        }
     }
 }

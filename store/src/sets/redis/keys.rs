@@ -44,7 +44,12 @@ impl Keys {
 
     /// Sorted set: a reader's home timeline and its sentinel.
     pub(super) fn home(&self, reader: UserId) -> String {
-        format!("{}timeline:home:{{{}}}:{reader}", self.prefix, Bucket::of(reader).0)
+        self.home_in(Bucket::of(reader), reader)
+    }
+
+    /// The same, of a reader whose bucket is known.
+    pub(super) fn home_in(&self, bucket: Bucket, reader: UserId) -> String {
+        format!("{}timeline:home:{{{}}}:{reader}", self.prefix, bucket.0)
     }
 
     /// What the names of all homes look like.

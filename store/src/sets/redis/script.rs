@@ -4,7 +4,7 @@
 use redis::{Cmd, ErrorKind, FromRedisValue, ServerErrorKind, ToRedisArgs};
 
 use super::{error::error, link::Link};
-use crate::Error;
+use crate::{Error, sets::Entry};
 
 const PRELUDE: &str = include_str!("lua/prelude.lua");
 
@@ -57,6 +57,15 @@ impl Call {
         argument.write_redis_args(&mut self.arguments);
     }
 
+    /// How many entries, and their scores and members.
+    pub(super) fn add_entries(&mut self, entries: &[Entry]) {
+        self.add_arg(entries.len());
+        for entry in entries {
+            self.add_arg(entry.score());
+            self.add_arg(&entry.member());
+        }
+    }
+
     fn command(&self, verb: &str, script: &str) -> Cmd {
         let mut command = redis::cmd(verb);
         command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.arguments);
@@ -69,7 +78,7 @@ pub(super) struct Scripts {
     pub(super) push: Script,
     pub(super) merge: Script,
     pub(super) begin_build: Script,
-    pub(super) push_recent: Script,
+    pub(super) push_recents: Script,
     pub(super) register: Script,
     pub(super) forget: Script,
     pub(super) of_user: Script,
@@ -88,7 +97,7 @@ impl Scripts {
             push: Script::new(include_str!("lua/push.lua")),
             merge: Script::new(include_str!("lua/merge.lua")),
             begin_build: Script::new(include_str!("lua/begin_build.lua")),
-            push_recent: Script::new(include_str!("lua/push_recent.lua")),
+            push_recents: Script::new(include_str!("lua/push_recents.lua")),
             register: Script::new(include_str!("lua/register.lua")),
             forget: Script::new(include_str!("lua/forget.lua")),
             of_user: Script::new(include_str!("lua/of_user.lua")),

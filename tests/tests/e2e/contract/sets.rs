@@ -27,7 +27,7 @@ use proto::{
     EntryId, UserId,
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
-use store::sets::{Build, Coverage, Entry, Sets};
+use store::sets::{Build, Coverage, Entry, Push, Sets};
 use tests::servers::{self, Adapter};
 
 /// More than any home holds.
@@ -71,6 +71,11 @@ fn now_ms() -> i64 {
 fn soon() -> i64 {
     assert!(now_ms() > EPOCH_UNIX_MS);
     now_ms() + 60_000
+}
+
+/// An entry on its way to these readers.
+fn to(readers: &[UserId], entry: Entry) -> Vec<Push> {
+    readers.iter().map(|reader| Push { reader: *reader, entries: vec![entry] }).collect()
 }
 
 /// Gives a reader a home with these entries.

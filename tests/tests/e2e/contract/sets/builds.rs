@@ -6,7 +6,7 @@ use proto::UserId;
 use store::sets::{BUILD_MS_MAX, Build, BuildToken, Coverage, Sets};
 use tests::wait;
 
-use super::{ALL, coverage, entry, home, open, soon, user};
+use super::{ALL, coverage, entry, home, open, soon, to, user};
 
 sets_contract!({
     one_builds_while_the_others_wait,
@@ -37,7 +37,7 @@ async fn one_builds_while_the_others_wait(sets: Sets) {
 
 async fn a_push_during_a_build_is_kept(sets: Sets) {
     let token = begin(&sets, user(1)).await;
-    sets.homes.push(&[user(1)], entry(5, 0), soon()).await.unwrap();
+    sets.homes.push(&to(&[user(1)], entry(5, 0)), soon()).await.unwrap();
     sets.homes.merge(user(1), &[entry(4, 0)], Coverage::TO_THE_BEGINNING).await.unwrap();
     let floor = Coverage::down_to(entry(3, 0).id);
     assert!(sets.homes.finish_build(user(1), token, &[entry(3, 0)], floor).await.unwrap());
@@ -47,7 +47,7 @@ async fn a_push_during_a_build_is_kept(sets: Sets) {
 async fn a_builder_that_died_is_replaced(sets: Sets) {
     let began = Instant::now();
     let dead = begin(&sets, user(1)).await;
-    sets.homes.push(&[user(1)], entry(9, 0), soon()).await.unwrap();
+    sets.homes.push(&to(&[user(1)], entry(9, 0)), soon()).await.unwrap();
     let next =
         wait::until("the dead builder's successor", async || match sets.homes.begin_build(user(1)).await.unwrap() {
             Build::Mine(token) => Some(token),

@@ -8,7 +8,7 @@ use std::{
 use store::sets::{Connection, Coverage, Sets};
 use tests::wait;
 
-use super::{build, entry, open, soon, user};
+use super::{build, entry, open, soon, to, user};
 
 sets_contract!({
     a_connection_is_new_once,
@@ -107,7 +107,7 @@ async fn a_push_tells_each_pod_once_a_reader(sets: Sets) {
     let readers = [1, 2, 3].map(user);
     let expected = BTreeMap::from([("here".to_owned(), vec![user(1), user(2)]), ("there".to_owned(), vec![user(1)])]);
     for ms in 0..2 {
-        let mut online = sets.homes.push(&readers, entry(ms, 0), soon()).await.unwrap();
+        let mut online = sets.homes.push(&to(&readers, entry(ms, 0)), soon()).await.unwrap();
         online.values_mut().for_each(|readers| readers.sort_unstable());
         assert_eq!(online, expected);
     }
@@ -121,7 +121,7 @@ async fn many_connections_are_registered_together(sets: Sets) {
     sets.connections.forget(&connections[500]).await.unwrap();
     assert!(are(&register(&sets, &all, LONG_MS).await, &[&connections[500]]));
     let readers: Vec<_> = (1..=2000).map(user).collect();
-    let online = sets.homes.push(&readers, entry(1, 0), soon()).await.unwrap();
+    let online = sets.homes.push(&to(&readers, entry(1, 0)), soon()).await.unwrap();
     assert_eq!(online.values().map(Vec::len).collect::<Vec<_>>(), [333, 334, 333]);
     for (pod, readers) in online {
         assert!(readers.iter().all(|reader| pod == format!("pod-{}", reader.get() % 3)), "{pod}: {readers:?}");

@@ -6,7 +6,7 @@ use proto::UserId;
 use store::sets::{Build, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, Sets};
 use tokio::task::JoinSet;
 
-use super::{ALL, entry, newest_first, open, soon, user};
+use super::{ALL, entry, newest_first, open, soon, to, user};
 
 sets_contract!({
     of_a_push_and_a_build_at_the_same_moment_one_sees_the_other,
@@ -25,7 +25,7 @@ async fn write(sets: Sets, archive: Archive, writer: i64) {
     for post in 0..POSTS_OF_A_WRITER {
         let entry = entry(post, writer);
         archive.lock().unwrap().push(entry);
-        sets.homes.push(&readers, entry, soon()).await.unwrap();
+        sets.homes.push(&to(&readers, entry), soon()).await.unwrap();
     }
 }
 

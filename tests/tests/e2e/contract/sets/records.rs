@@ -3,16 +3,17 @@
 use proto::PostId;
 use store::{
     ledger::Likes,
-    sets::{Fill, Hot, RECENT_MEMBERS_MAX, Session, SessionHash, Sets},
+    sets::{Entry, Fill, Hot, RECENT_MEMBERS_MAX, Session, SessionHash, Sets},
 };
 use tests::wait;
 
-use super::{entry, newest_first, now_ms, open, shuffled, user};
+use super::{ALL, entry, newest_first, now_ms, open, shuffled, user};
 
 sets_contract!({
     a_session_lasts_until_it_is_ended,
     a_session_runs_out,
     an_authors_newest_posts_are_kept,
+    many_posts_of_many_authors_are_kept_together,
     the_newer_version_of_a_score_decides,
     of_two_posts_with_one_score_the_newer_is_hotter,
     a_hot_list_is_complete_when_somebody_says_so,
@@ -47,7 +48,7 @@ async fn an_authors_newest_posts_are_kept(sets: Sets) {
     assert!(sets.recents.newest(user(7), 10).await.unwrap().is_empty());
     let pushed = shuffled(200);
     for entry in pushed.iter().chain(&pushed[..20]) {
-        sets.recents.push(*entry).await.unwrap();
+        sets.recents.push(&[*entry]).await.unwrap();
     }
     let mut newest = newest_first(pushed);
     newest.truncate(RECENT_MEMBERS_MAX);
@@ -56,10 +57,25 @@ async fn an_authors_newest_posts_are_kept(sets: Sets) {
         assert_eq!(found, newest[..limit.min(newest.len())]);
     }
     // Two of one millisecond, and nothing of another author.
-    sets.recents.push(entry(500, 1)).await.unwrap();
-    sets.recents.push(entry(500, 2)).await.unwrap();
+    sets.recents.push(&[entry(500, 1)]).await.unwrap();
+    sets.recents.push(&[entry(500, 2)]).await.unwrap();
     assert_eq!(sets.recents.newest(user(7), 2).await.unwrap(), [entry(500, 2), entry(500, 1)]);
     assert!(sets.recents.newest(user(8), 10).await.unwrap().is_empty());
+}
+
+async fn many_posts_of_many_authors_are_kept_together(sets: Sets) {
+    let by = |author: i64| shuffled(200).into_iter().map(move |entry| Entry { author: user(author), ..entry });
+    let mut pushed: Vec<_> = (1..=5).flat_map(by).collect();
+    // Neither by author nor by time.
+    pushed.sort_by_key(|entry| (entry.id.get() / 3, entry.author));
+    sets.recents.push(&pushed).await.unwrap();
+    sets.recents.push(&pushed[..400]).await.unwrap();
+    sets.recents.push(&[]).await.unwrap();
+    for author in 1..=5 {
+        let mut newest = newest_first(by(author));
+        newest.truncate(RECENT_MEMBERS_MAX);
+        assert_eq!(sets.recents.newest(user(author), ALL).await.unwrap(), newest);
+    }
 }
 
 const DAY: &str = "20240229";

@@ -7,7 +7,7 @@ use proto::event::Topic;
 use store::{
     Shard,
     event_log::Lane,
-    sets::{Connection, Coverage, HOME_MEMBERS_MAX, PodPosition, Sets},
+    sets::{Connection, Coverage, HOME_MEMBERS_MAX, PodPosition, Push, Sets},
 };
 use tests::{
     servers::{self, Adapter},
@@ -15,7 +15,7 @@ use tests::{
 };
 use tokio::process::Command;
 
-use super::{ALL, build, entry, home, soon, user};
+use super::{ALL, build, entry, home, soon, to, user};
 
 store_contract!(open: [
     redis = tests::servers::Adapter::Redis,
@@ -98,9 +98,11 @@ async fn a_home_never_outgrows_the_small_form(served: Served) {
     let reader = user(1);
     build(&served.sets, reader, &super::shuffled(200), Coverage::TO_THE_BEGINNING).await;
     for ms in 0..300 {
-        served.sets.homes.push(&[reader], entry(1000 + ms, 0), soon()).await.unwrap();
-        served.sets.recents.push(entry(ms, 0)).await.unwrap();
+        served.sets.homes.push(&to(&[reader], entry(1000 + ms, 0)), soon()).await.unwrap();
+        served.sets.recents.push(&[entry(ms, 0)]).await.unwrap();
     }
+    served.sets.homes.push(&[Push { reader, entries: super::shuffled(300) }], soon()).await.unwrap();
+    served.sets.recents.push(&super::shuffled(300)).await.unwrap();
     served.sets.homes.merge(reader, &super::shuffled(400), Coverage::TO_THE_BEGINNING).await.unwrap();
     let keys = [served.keys("timeline:home").await, served.keys("recent:").await].concat();
     assert_eq!(keys.len(), 2, "{keys:?}");
@@ -117,7 +119,7 @@ async fn scripts_are_known_again_after_the_server_forgot_them(served: Served) {
         for node in &served.nodes {
             served.tell(node, &["SCRIPT", "FLUSH"]).await;
         }
-        served.sets.homes.push(&[user(1)], entry(ms, 0), soon()).await.unwrap();
+        served.sets.homes.push(&to(&[user(1)], entry(ms, 0)), soon()).await.unwrap();
     }
     assert_eq!(home(&served.sets, user(1)).await, [2, 1, 0].map(|ms| entry(ms, 0)));
 }

@@ -21,7 +21,7 @@ use tests::{
 };
 use tokio::process::{Child, Command};
 
-use super::super::{ALL, build, entry, home, soon, user};
+use super::super::{ALL, build, entry, home, soon, to, user};
 
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
@@ -69,7 +69,7 @@ async fn the_sets_come_back_after_the_server_was_restarted() {
     let (told, _) = futures_util::join!(wait::within("the end of the wait", waiting), server.kill());
     assert!(is_unavailable(told));
     let asked = Instant::now();
-    assert!(is_unavailable(sets.homes.push(&[user(1)], entry(2, 0), soon()).await));
+    assert!(is_unavailable(sets.homes.push(&to(&[user(1)], entry(2, 0)), soon()).await));
     assert!(is_unavailable(sets.homes.page(user(1), None, ALL).await));
     assert!(asked.elapsed() < Duration::from_secs(8), "it took {:?} to say so", asked.elapsed());
 
@@ -77,7 +77,7 @@ async fn the_sets_come_back_after_the_server_was_restarted() {
     wait::until("the sets", async || sets.homes.page(user(1), None, ALL).await.ok()).await;
     assert!(matches!(sets.homes.begin_build(user(1)).await.unwrap(), Build::Mine(_)), "its memory was lost");
     build(&sets, user(2), &[], Coverage::TO_THE_BEGINNING).await;
-    sets.homes.push(&[user(2)], entry(3, 0), soon()).await.unwrap();
+    sets.homes.push(&to(&[user(2)], entry(3, 0)), soon()).await.unwrap();
     assert_eq!(home(&sets, user(2)).await, [entry(3, 0)]);
     sets.pod_streams.send("here", &[Bytes::from_static(b"after")]).await.unwrap();
     let told = wait::within("a message", sets.pod_streams.receive("here", heard)).await.unwrap();
@@ -118,7 +118,7 @@ async fn a_frozen_server_holds_nobody_up_for_long() {
     build(&sets, user(1), &[], Coverage::TO_THE_BEGINNING).await;
     signal(&server, "STOP").await;
     let asked = Instant::now();
-    let pushed = async { sets.homes.push(&[user(1)], entry(1, 0), soon()).await };
+    let pushed = async { sets.homes.push(&to(&[user(1)], entry(1, 0)), soon()).await };
     let (pushed, read) = futures_util::join!(pushed, sets.homes.page(user(1), None, ALL));
     assert!(is_unavailable(pushed) && is_unavailable(read));
     assert!(asked.elapsed() < Duration::from_secs(8), "it took {:?} to say so", asked.elapsed());
