@@ -113,15 +113,18 @@ async fn a_session_that_is_used_lasts_and_one_that_is_not_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hash_of_other_parameters_is_replaced_when_its_owner_signs_in() {
+    let hash = "SELECT hash FROM passwords";
+    // The same password, hashed with parameters of another time.
+    let past = Sandbox::with_settings(Pods::ONE, &[("people.argon2_iterations", "3")]).await;
+    past.people(["ada"]).await;
+    let [old] = &past.sql().await.texts(hash).await[..] else { panic!("one password") };
+
     let world = Sandbox::start().await;
     let [ada] = world.people(["ada"]).await;
     let mut sql = world.sql().await;
-    // The same password, hashed with parameters of another time.
-    let old = "$argon2id$v=19$m=8,t=3,p=1$OLD";
     sql.run(&format!("UPDATE passwords SET hash = '{old}'")).await;
-    let hash = "SELECT hash FROM passwords";
     ada.tries_to_sign_in("not her password", "192.0.2.1").await.unwrap_err();
-    assert_eq!(sql.texts(hash).await, [old]);
+    assert_eq!(sql.texts(hash).await, [old.clone()]);
     ada.signs_in().await;
     let [new] = &sql.texts(hash).await[..] else { panic!("one password") };
     assert!(new.starts_with("$argon2id$v=19$m=64,t=1,p=1$"), "{new}");

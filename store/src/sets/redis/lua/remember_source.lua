@@ -5,4 +5,6 @@ local now = now_ms()
 redis.call('ZREMRANGEBYSCORE', known, '-inf', now)
 redis.call('ZADD', known, now + kept, source)
 redis.call('ZREMRANGEBYRANK', known, 0, -max - 1)
-redis.call('PEXPIRE', known, kept)
+if redis.call('PTTL', known) < kept then
+  redis.call('PEXPIRE', known, kept)
+end
