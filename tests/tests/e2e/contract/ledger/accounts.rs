@@ -65,7 +65,7 @@ async fn a_person_is_found_by_id_and_by_handle(world: World) {
     assert!(account.created_at_ms > 1_700_000_000_000);
     assert_eq!(accounts.credentials_of(ada).await.unwrap(), Some(credentials));
     assert_eq!(accounts.by_handle("ada").await.unwrap().as_ref(), Some(&account));
-    assert_eq!(accounts.batch(&[stranger, ada, ada]).await.unwrap(), [account.clone()]);
+    assert_eq!(accounts.batch(&[stranger, ada, ada]).await.unwrap(), std::slice::from_ref(&account));
     assert_eq!(accounts.batch(&[]).await.unwrap(), []);
     let own = OwnAccount { account: account.clone(), email: None };
     assert_eq!(accounts.own(ada).await.unwrap(), Some(own));
