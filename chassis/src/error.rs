@@ -1,6 +1,6 @@
 //! The closed set of errors that a caller can get, each mapped once to gRPC and to HTTP.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 /// Why a call failed. The name is part of the interface: callers match on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,14 +21,20 @@ pub enum Reason {
     CredentialsWrong,
     /// There is no session, or it has ended.
     SessionMissing,
+    /// Too many passwords were tried; the answer says when to come back.
+    TooManyAttempts,
     /// There is no such person.
     UserNotFound,
     /// There is no such post.
     PostNotFound,
+    /// The person has no such session.
+    SessionNotFound,
     /// There is no such method or path.
     MethodNotFound,
     /// The handle belongs to someone already.
     HandleTaken,
+    /// The e-mail address belongs to someone already.
+    EmailTaken,
     /// The idempotency key stands for another post already.
     IdempotencyKeyTaken,
     /// The caller's deadline, or the server's own, has passed.
@@ -43,7 +49,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::InvalidArgument,
         Self::RequestTooLarge,
         Self::TokenMissing,
@@ -52,10 +58,13 @@ impl Reason {
         Self::NotAllowed,
         Self::CredentialsWrong,
         Self::SessionMissing,
+        Self::TooManyAttempts,
         Self::UserNotFound,
         Self::PostNotFound,
+        Self::SessionNotFound,
         Self::MethodNotFound,
         Self::HandleTaken,
+        Self::EmailTaken,
         Self::IdempotencyKeyTaken,
         Self::DeadlineExceeded,
         Self::Overloaded,
@@ -75,10 +84,13 @@ impl Reason {
             Self::NotAllowed => "NOT_ALLOWED",
             Self::CredentialsWrong => "CREDENTIALS_WRONG",
             Self::SessionMissing => "SESSION_MISSING",
+            Self::TooManyAttempts => "TOO_MANY_ATTEMPTS",
             Self::UserNotFound => "USER_NOT_FOUND",
             Self::PostNotFound => "POST_NOT_FOUND",
+            Self::SessionNotFound => "SESSION_NOT_FOUND",
             Self::MethodNotFound => "METHOD_NOT_FOUND",
             Self::HandleTaken => "HANDLE_TAKEN",
+            Self::EmailTaken => "EMAIL_TAKEN",
             Self::IdempotencyKeyTaken => "IDEMPOTENCY_KEY_TAKEN",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::Overloaded => "OVERLOADED",
@@ -100,10 +112,10 @@ impl Reason {
             | Self::CredentialsWrong
             | Self::SessionMissing => S::UNAUTHORIZED,
             Self::NotAllowed => S::FORBIDDEN,
-            Self::UserNotFound | Self::PostNotFound | Self::MethodNotFound => S::NOT_FOUND,
-            Self::HandleTaken | Self::IdempotencyKeyTaken => S::CONFLICT,
+            Self::UserNotFound | Self::PostNotFound | Self::SessionNotFound | Self::MethodNotFound => S::NOT_FOUND,
+            Self::HandleTaken | Self::EmailTaken | Self::IdempotencyKeyTaken => S::CONFLICT,
             Self::DeadlineExceeded => S::GATEWAY_TIMEOUT,
-            Self::Overloaded => S::TOO_MANY_REQUESTS,
+            Self::TooManyAttempts | Self::Overloaded => S::TOO_MANY_REQUESTS,
             Self::Unavailable => S::SERVICE_UNAVAILABLE,
             Self::Internal => S::INTERNAL_SERVER_ERROR,
         }
@@ -125,19 +137,20 @@ pub struct Error {
     reason: Reason,
     message: String,
     violations: Vec<Violation>,
+    retry_after: Option<Duration>,
 }
 
 impl Error {
     /// An error with the sentence that the caller reads.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), violations: Vec::new() }
+        Self { reason, message: message.into(), violations: Vec::new(), retry_after: None }
     }
 
     /// The field breaks a rule.
     pub fn invalid(field: impl Into<String>, rule: impl fmt::Display) -> Self {
         let violation = Violation { field: field.into(), rule: rule.to_string() };
         let message = format!("{} {}", violation.field, violation.rule);
-        Self { reason: Reason::InvalidArgument, message, violations: vec![violation] }
+        Self::new(Reason::InvalidArgument, message).with_violations(vec![violation])
     }
 
     /// A fault of ours. The cause is logged here, once; the caller learns only that it is there.
@@ -153,6 +166,13 @@ impl Error {
         self
     }
 
+    /// The same error, and when it is worth to try again.
+    #[must_use]
+    pub fn with_retry_after(mut self, after: Duration) -> Self {
+        self.retry_after = Some(after);
+        self
+    }
+
     /// Why the call failed.
     #[must_use]
     pub const fn reason(&self) -> Reason {
@@ -163,6 +183,12 @@ impl Error {
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// After how long it is worth to try again, where that is known.
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// Which fields break which rules.

@@ -5,7 +5,7 @@ use chassis::{
     grpc::{Attach, Channel, connect, from_status},
     token::{Caller, Keyring},
 };
-use proto::freshet::user::v1::{SignInRequest, SignInResponse, user_service_client::UserServiceClient};
+use proto::freshet::user::v1::{SignInRequest, SignInResponse, SignOutRequest, user_service_client::UserServiceClient};
 use tonic::service::interceptor::InterceptedService;
 
 /// UserService, called as the service `edge`.
@@ -18,10 +18,15 @@ impl Users {
     }
 
     /// Opens a session.
-    pub(crate) async fn sign_in(&self, handle: String, password: String) -> Result<SignInResponse, Error> {
-        let request = SignInRequest { handle, password };
+    pub(crate) async fn sign_in(&self, request: SignInRequest) -> Result<SignInResponse, Error> {
         // Cloning a client clones a handle to its connection.
         let answer = self.0.clone().sign_in(request).await;
         answer.map(tonic::Response::into_inner).map_err(|status| from_status(&status))
+    }
+
+    /// Ends a session.
+    pub(crate) async fn sign_out(&self, session_secret: String) -> Result<(), Error> {
+        let answer = self.0.clone().sign_out(SignOutRequest { session_secret }).await;
+        answer.map(|_| ()).map_err(|status| from_status(&status))
     }
 }

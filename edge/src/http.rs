@@ -1,10 +1,10 @@
 //! Requests to answers: routes, bodies, errors.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, net::IpAddr, time::Duration};
 
 use ::http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE},
+    header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 use bytes::Bytes;
 use chassis::{Error, Reason};
@@ -24,9 +24,9 @@ use crate::{
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Answers a request; an error becomes its JSON form.
-pub(crate) async fn answer(edge: &Edge, request: Request<Incoming>) -> Response<Body> {
+pub(crate) async fn answer(edge: &Edge, request: Request<Incoming>, peer: IpAddr) -> Response<Body> {
     let answered = match (request.method(), request.uri().path()) {
-        (&Method::POST, "/session") => sessions::open(edge, request).await,
+        (&Method::POST, "/session") => sessions::open(edge, request, peer).await,
         (&Method::DELETE, "/session") => sessions::end(edge, request.headers()).await,
         (&Method::GET, "/events/timeline/home") => home_events(edge, request.headers()).await,
         (&Method::GET, "/healthz") => Ok(text(StatusCode::OK, "ok\n")),
@@ -97,8 +97,13 @@ pub(crate) fn refusal(error: &Error) -> Response<Body> {
         "message": error.message(),
         "fields": fields,
     }});
-    json(error.reason().http_status(), &value)
-        .unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, "a fault of the server\n"))
+    let mut answer = json(error.reason().http_status(), &value)
+        .unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, "a fault of the server\n"));
+    if let Some(after) = error.retry_after() {
+        // Whole seconds, and never too early.
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after.as_millis().div_ceil(1000) as u64));
+    }
+    answer
 }
 
 fn wrong_method(allowed: &'static str) -> Response<Body> {

@@ -1,6 +1,7 @@
 //! The edge role: HTTP and Server-Sent Events for browsers. It signs people in, holds their streams open, and sends each
 //! reader's events the moment the relay tells of them.
 
+mod address;
 mod deliveries;
 mod events;
 mod grpc;
@@ -24,6 +25,7 @@ pub struct Config {
     cookie_secure: bool,
     connections_max: usize,
     heartbeat: std::time::Duration,
+    proxies: usize,
 }
 
 impl Config {
@@ -33,11 +35,14 @@ impl Config {
         let cookie_secure = keys.flag("edge.cookie_secure", true, about);
         let connections =
             keys.number("edge.connections_max", 10_000, 1..=1_000_000, "open streams of a pod at the most");
+        let about = "how many proxies people come through, each of which adds to x-forwarded-for";
+        let proxies = keys.number("edge.proxies", 0, 0..=8, about);
         let second = std::time::Duration::from_secs(1);
         let about = "how often an idle stream gets a comment, so that proxies keep it open";
         Self {
             cookie_secure,
             connections_max: usize::try_from(connections).unwrap_or(usize::MAX),
+            proxies: usize::try_from(proxies).unwrap_or_default(),
             heartbeat: keys.duration("edge.heartbeat", 15 * second, second..=300 * second, about),
         }
     }

@@ -1,6 +1,6 @@
 //! The HTTP server: HTTP/1.1 and h2c on one port.
 
-use std::{convert::Infallible, panic::AssertUnwindSafe, sync::Arc};
+use std::{convert::Infallible, net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use chassis::{Error, OnFailure, Reason, Stage, Stop, tasks::panic_text};
 use futures_util::FutureExt as _;
@@ -25,7 +25,7 @@ pub(crate) fn spawn(edge: Arc<Edge>, listener: TcpListener) {
             tokio::select! {
                 () = stop.cancelled() => return Ok::<(), Infallible>(()),
                 accepted = listener.accept() => match accepted {
-                    Ok((socket, _)) => accept(edge.clone(), socket),
+                    Ok((socket, peer)) => accept(edge.clone(), socket, peer.ip()),
                     // Too many open files, or a peer that was gone already: the next one may do better.
                     Err(cause) => warn!("cannot accept a connection: {cause}"),
                 },
@@ -34,17 +34,22 @@ pub(crate) fn spawn(edge: Arc<Edge>, listener: TcpListener) {
     });
 }
 
-fn accept(edge: Arc<Edge>, socket: TcpStream) {
+fn accept(edge: Arc<Edge>, socket: TcpStream, peer: IpAddr) {
     let tasks = edge.pod.tasks.clone();
     tasks.errand("http connection", Stage::Servers, move |stop| async move {
-        if let Err(cause) = serve(edge, socket, stop).await {
+        if let Err(cause) = serve(edge, socket, peer, stop).await {
             // The peer's doing, mostly: it went away in the middle.
             debug!("a connection ended: {cause}");
         }
     });
 }
 
-async fn serve(edge: Arc<Edge>, socket: TcpStream, stop: Stop) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+async fn serve(
+    edge: Arc<Edge>,
+    socket: TcpStream,
+    peer: IpAddr,
+    stop: Stop,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     socket.set_nodelay(true)?;
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME_MAX).max_buf_size(HEADER_BYTES_MAX);
@@ -52,7 +57,7 @@ async fn serve(edge: Arc<Edge>, socket: TcpStream, stop: Stop) -> Result<(), Box
     let service = service_fn(move |request| {
         let edge = edge.clone();
         async move {
-            let answered = AssertUnwindSafe(http::answer(&edge, request)).catch_unwind().await;
+            let answered = AssertUnwindSafe(http::answer(&edge, request, peer)).catch_unwind().await;
             Ok::<_, Infallible>(answered.unwrap_or_else(|panic| {
                 edge.pod.metrics.handler_panicked("http");
                 error!("an HTTP handler panicked: {}", panic_text(&*panic));

@@ -49,6 +49,10 @@ pub mod kind {
     pub const LIKED: &str = "post.liked";
     /// How far a partition is whole.
     pub const MARK: &str = "relay.mark";
+    /// A profile changed.
+    pub const USER_CHANGED: &str = "user.changed";
+    /// An account was deleted.
+    pub const USER_DELETED: &str = "user.deleted";
 }
 
 impl Payload {
@@ -61,6 +65,8 @@ impl Payload {
             Self::PostCreated(_) => kind::POST_CREATED,
             Self::Liked(_) => kind::LIKED,
             Self::Mark(_) => kind::MARK,
+            Self::UserChanged(_) => kind::USER_CHANGED,
+            Self::UserDeleted(_) => kind::USER_DELETED,
         }
     }
 
@@ -68,7 +74,7 @@ impl Payload {
     #[must_use]
     pub const fn topic(&self) -> Topic {
         match self {
-            Self::UserCreated(_) => Topic::Users,
+            Self::UserCreated(_) | Self::UserChanged(_) | Self::UserDeleted(_) => Topic::Users,
             Self::Followed(_) => Topic::Graph,
             Self::PostCreated(_) | Self::Mark(_) => Topic::Posts,
             Self::Liked(_) => Topic::Likes,
@@ -85,6 +91,8 @@ impl Payload {
             Self::Liked(event) => &event.post_id,
             // It is about a whole partition, which is named where it is sent.
             Self::Mark(_) => "",
+            Self::UserChanged(event) => &event.user_id,
+            Self::UserDeleted(event) => &event.user_id,
         }
     }
 }

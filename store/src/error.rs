@@ -22,6 +22,9 @@ pub enum Error {
     /// The handle belongs to someone already.
     #[error("the handle is taken")]
     HandleTaken,
+    /// The e-mail address belongs to someone already.
+    #[error("the e-mail address is taken")]
+    EmailTaken,
     /// The idempotency key was used for another text.
     #[error("the idempotency key was used for another text")]
     KeyTaken,
@@ -74,6 +77,7 @@ impl From<Error> for chassis::Error {
             Error::NotFound(Entity::User) => Self::new(Reason::UserNotFound, error.to_string()),
             Error::NotFound(Entity::Post) => Self::new(Reason::PostNotFound, error.to_string()),
             Error::HandleTaken => Self::new(Reason::HandleTaken, error.to_string()),
+            Error::EmailTaken => Self::new(Reason::EmailTaken, error.to_string()),
             Error::KeyTaken => Self::new(Reason::IdempotencyKeyTaken, error.to_string()),
             Error::Unavailable { store, ref cause } | Error::Conflict { store, ref cause } => {
                 tracing::warn!(store, "{store} is not available: {cause}");

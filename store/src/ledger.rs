@@ -1,6 +1,7 @@
 //! The ledger: the truth, in SQL. A method that changes something is one transaction, and takes the event that is written
 //! with it, so that nobody can forget it.
 
+mod accounts;
 pub mod dead_letters;
 mod fills;
 mod heads;
@@ -10,6 +11,7 @@ mod sqlite;
 
 use std::{sync::Arc, time::Duration};
 
+pub use accounts::{Account, Accounts, Credentials, NewAccount, OwnAccount, ProfileChange};
 use async_trait::async_trait;
 use bytes::Bytes;
 use chassis::id::Grant;
@@ -119,32 +121,6 @@ pub struct Event<'a, Row> {
     pub compose: &'a (dyn Fn(&Row) -> Payload + Send + Sync),
 }
 
-/// A person's row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// Who.
-    pub id: UserId,
-    /// The unique name, in small letters.
-    pub handle: String,
-    /// What is shown.
-    pub display_name: String,
-    /// When the account was made.
-    pub created_at_ms: i64,
-}
-
-/// A person who signs up.
-#[derive(Clone, Debug)]
-pub struct NewAccount {
-    /// Who.
-    pub id: UserId,
-    /// The unique name, in small letters.
-    pub handle: String,
-    /// What is shown.
-    pub display_name: String,
-    /// The argon2id hash of the password.
-    pub password_hash: String,
-}
-
 /// A post's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
@@ -180,19 +156,6 @@ pub struct Likes {
     pub count: i64,
     /// Since when, as a version.
     pub version: i64,
-}
-
-/// People.
-#[async_trait]
-pub trait Accounts: Send + Sync {
-    /// Makes an account. [`Error::HandleTaken`] when the handle is someone's.
-    async fn create(&self, account: NewAccount, event: Event<'_, Account>) -> Result<Account, Error>;
-
-    /// Whether there is such a person.
-    async fn exists(&self, user: UserId) -> Result<bool, Error>;
-
-    /// The person and the password's hash, for a sign-in.
-    async fn credentials(&self, handle: &str) -> Result<Option<(Account, String)>, Error>;
 }
 
 /// Who follows whom.

@@ -1,19 +1,24 @@
 //! The sets: sorted sets and small records that are made from the truth and can be lost. In Redis at scale, in the process
 //! when embedded.
 
+mod attempts;
 pub mod entry;
 mod memory;
 mod redis;
+mod sessions;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
+pub use attempts::{Attempts, KNOWN_SOURCES_MAX, Limit};
 use bytes::Bytes;
 pub use entry::{Coverage, Entry};
 pub use memory::Memory;
 use proto::{EntryId, PostId, UserId};
 pub(crate) use redis::Redis;
-use sha2::{Digest as _, Sha256};
+pub use sessions::{
+    InvalidSessionId, SESSION_SEEN_MS, SESSIONS_A_PERSON_MAX, Session, SessionHash, SessionId, Sessions,
+};
 
 use crate::{Error, Shard, event_log::Lane, ledger::Likes};
 
@@ -40,6 +45,8 @@ pub struct Sets {
     pub recents: Arc<dyn Recents>,
     /// Who is signed in.
     pub sessions: Arc<dyn Sessions>,
+    /// How often something was tried.
+    pub attempts: Arc<dyn Attempts>,
     /// Who is connected where.
     pub connections: Arc<dyn Connections>,
     /// What edge pods are told.
@@ -61,6 +68,7 @@ impl Sets {
         A: HomeTimelines
             + Recents
             + Sessions
+            + Attempts
             + Connections
             + PodStreams
             + HotLists
@@ -73,6 +81,7 @@ impl Sets {
             homes: adapter.clone(),
             recents: adapter.clone(),
             sessions: adapter.clone(),
+            attempts: adapter.clone(),
             connections: adapter.clone(),
             pod_streams: adapter.clone(),
             hot_lists: adapter.clone(),
@@ -172,40 +181,6 @@ pub trait Recents: Send + Sync {
 
     /// An author's newest entries, newest first.
     async fn newest(&self, author: UserId, limit: usize) -> Result<Vec<Entry>, Error>;
-}
-
-/// An open session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
-    /// Whose.
-    pub user: UserId,
-    /// When it ends.
-    pub expires_at_ms: i64,
-}
-
-/// The hash of a session's secret: the secret itself is stored nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SessionHash([u8; 32]);
-
-impl SessionHash {
-    /// The hash of a secret.
-    #[must_use]
-    pub fn of(secret: &str) -> Self {
-        Self(Sha256::digest(secret).into())
-    }
-}
-
-/// Who is signed in.
-#[async_trait]
-pub trait Sessions: Send + Sync {
-    /// Opens a session.
-    async fn open(&self, hash: SessionHash, session: Session) -> Result<(), Error>;
-
-    /// The session, while it lasts.
-    async fn find(&self, hash: SessionHash) -> Result<Option<Session>, Error>;
-
-    /// Ends a session.
-    async fn end(&self, hash: SessionHash) -> Result<(), Error>;
 }
 
 /// An event stream that a reader holds open.

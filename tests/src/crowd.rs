@@ -184,7 +184,7 @@ impl Worker {
 }
 
 async fn sign_up(client: &Client, handle: &str) -> UserId {
-    let request = SignUpRequest { handle: handle.into(), display_name: String::new(), password: PASSWORD.into() };
+    let request = SignUpRequest { handle: handle.into(), password: PASSWORD.into(), ..SignUpRequest::default() };
     let user = client.sign_up(request).await.expect("an account").user.expect("a user");
     user.id.parse().expect("a user id")
 }

@@ -50,6 +50,17 @@ impl Client {
         UserServiceClient {
             sign_up(user::SignUpRequest) -> user::SignUpResponse;
             sign_in(user::SignInRequest) -> user::SignInResponse;
+            sign_out(user::SignOutRequest) -> user::SignOutResponse;
+            get_user(user::GetUserRequest) -> user::GetUserResponse;
+            batch_get_users(user::BatchGetUsersRequest) -> user::BatchGetUsersResponse;
+            get_user_by_handle(user::GetUserByHandleRequest) -> user::GetUserByHandleResponse;
+            get_account(user::GetAccountRequest) -> user::GetAccountResponse;
+            update_profile(user::UpdateProfileRequest) -> user::UpdateProfileResponse;
+            change_password(user::ChangePasswordRequest) -> user::ChangePasswordResponse;
+            delete_account(user::DeleteAccountRequest) -> user::DeleteAccountResponse;
+            list_sessions(user::ListSessionsRequest) -> user::ListSessionsResponse;
+            revoke_session(user::RevokeSessionRequest) -> user::RevokeSessionResponse;
+            revoke_all_sessions(user::RevokeAllSessionsRequest) -> user::RevokeAllSessionsResponse;
             follow(user::FollowRequest) -> user::FollowResponse;
         }
         PostServiceClient {

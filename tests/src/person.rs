@@ -1,5 +1,7 @@
 //! A person who uses a sandbox: what they do, and what they see.
 
+pub mod account;
+
 use std::net::SocketAddr;
 
 use chassis::{Error, token::Caller};
@@ -25,6 +27,7 @@ pub struct Person {
     /// Their unique name.
     pub handle: String,
     timeline: Client,
+    service: Client,
     ranking: Client,
     edge: SocketAddr,
 }
@@ -32,13 +35,14 @@ pub struct Person {
 impl Person {
     /// Signs up under this name.
     pub async fn sign_up(world: &Sandbox, name: &str) -> Self {
-        let request = SignUpRequest { handle: name.into(), display_name: String::new(), password: PASSWORD.into() };
+        let request = SignUpRequest { handle: name.into(), password: PASSWORD.into(), ..SignUpRequest::default() };
         let service = world.timeline(Caller::Service("tests".into()));
         let user = service.sign_up(request).await.expect("an account").user.expect("a user");
         let id = user.id.parse().expect("a user id");
         Self {
             id,
             handle: user.handle,
+            service: world.timeline(Caller::Service("tests".into())),
             timeline: world.timeline(Caller::User(id)),
             ranking: world.ranking(Caller::User(id)),
             edge: world.edge(),

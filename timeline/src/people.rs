@@ -1,48 +1,50 @@
-//! People: signing up, signing in, following.
+//! People: accounts, sessions, following.
 
+mod accounts;
+mod attempts;
+mod email;
 pub(crate) mod grpc;
 mod name;
 mod password;
+mod sessions;
+mod sign_in;
 
 use std::{sync::Arc, time::Duration};
 
-use chassis::{Clock, Error, Random, Reason, config::Keys, id::Minter};
-use name::{DisplayName, Handle};
-use password::{Hasher, Password};
+use attempts::Attempts;
+use chassis::{Clock, Error, Random, config::Keys, id::Minter};
+use password::Hasher;
 use proto::{
     UserId,
-    freshet::event::v1::{Followed, UserCreated, envelope::Payload},
+    freshet::event::v1::{Followed, envelope::Payload},
 };
 use store::{
     Stores,
-    ledger::{Account, Accounts, Event, Graph, NewAccount},
-    sets::{Session, SessionHash, Sessions},
+    ledger::{Accounts, Event, Graph},
+    sets::Sessions,
 };
 
 /// How people sign in.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
     passwords: password::Config,
+    attempts: attempts::Config,
     session_ttl: Duration,
+    session_max: Duration,
 }
 
 impl Config {
     /// Reads the keys `people.*`.
     pub(crate) fn read(keys: &mut Keys) -> Self {
         let day = Duration::from_secs(24 * 3600);
-        let range = Duration::from_secs(1)..=365 * day;
-        Self {
-            passwords: password::Config::read(keys),
-            session_ttl: keys.duration("people.session_ttl", 30 * day, range, "how long a session lasts"),
-        }
+        let range = Duration::from_secs(1)..=3650 * day;
+        let passwords = password::Config::read(keys);
+        let about = "how long a session lasts without being used";
+        let session_ttl = keys.duration("people.session_ttl", 30 * day, range.clone(), about);
+        let about = "how long a session lasts at the most";
+        let session_max = keys.duration("people.session_max", 180 * day, range, about);
+        Self { passwords, attempts: attempts::Config::read(keys), session_ttl, session_max }
     }
-}
-
-/// A session that was just opened. The secret is known here only.
-pub(crate) struct SignedIn {
-    account: Account,
-    secret: String,
-    expires_at_ms: i64,
 }
 
 /// Accounts, sessions, and who follows whom.
@@ -50,11 +52,13 @@ pub(crate) struct People {
     accounts: Arc<dyn Accounts>,
     graph: Arc<dyn Graph>,
     sessions: Arc<dyn Sessions>,
+    attempts: Attempts,
     ids: Arc<Minter>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
     hasher: Hasher,
     session_ttl: Duration,
+    session_max: Duration,
 }
 
 impl People {
@@ -70,47 +74,14 @@ impl People {
             accounts: stores.ledger.accounts.clone(),
             graph: stores.ledger.graph.clone(),
             sessions: stores.sets.sessions.clone(),
+            attempts: Attempts::new(stores.sets.attempts.clone(), random.clone(), config.attempts),
             ids,
             clock,
             random,
             hasher,
             session_ttl: config.session_ttl,
+            session_max: config.session_max,
         })
-    }
-
-    async fn sign_up(&self, handle: Handle, name: DisplayName, password: Password) -> Result<Account, Error> {
-        // Hashed before anything is minted: it takes its time, and the ledger takes no old ids.
-        let password_hash = self.hasher.hash(password).await?;
-        let event = self.ids.mint()?;
-        let (handle, display_name) = (handle.into(), name.into());
-        let account = NewAccount { id: self.ids.mint()?, handle, display_name, password_hash };
-        let compose = |row: &Account| {
-            Payload::UserCreated(UserCreated {
-                user_id: row.id.to_string(),
-                handle: row.handle.clone(),
-                display_name: row.display_name.clone(),
-            })
-        };
-        Ok(self.accounts.create(account, Event { id: event, compose: &compose }).await?)
-    }
-
-    /// An unknown handle costs the same hashing as a wrong password, so that time does not tell them apart.
-    async fn sign_in(&self, handle: &str, password: Password) -> Result<SignedIn, Error> {
-        let found = match Handle::new(handle) {
-            Ok(handle) => self.accounts.credentials(&String::from(handle)).await?,
-            // What is no handle is nobody's.
-            Err(_) => None,
-        };
-        let (account, hash) = found.map_or((None, None), |(account, hash)| (Some(account), Some(hash)));
-        let fits = self.hasher.verify(password, hash).await?;
-        let Some(account) = account.filter(|_| fits) else {
-            return Err(Error::new(Reason::CredentialsWrong, "handle and password do not fit"));
-        };
-        let secret = self.random.secret();
-        let ttl_ms = i64::try_from(self.session_ttl.as_millis()).unwrap_or(i64::MAX / 2);
-        let expires_at_ms = self.clock.unix_ms() + ttl_ms;
-        self.sessions.open(SessionHash::of(&secret), Session { user: account.id, expires_at_ms }).await?;
-        Ok(SignedIn { account, secret, expires_at_ms })
     }
 
     async fn follow(&self, follower: UserId, followee: UserId) -> Result<(), Error> {

@@ -67,6 +67,11 @@ const TRIES_MAX: u32 = 5;
 const RETRY_AFTER_MAX: Duration = Duration::from_millis(20);
 /// What a SELECT ends with to keep others from changing the row. New rows may still refer to it.
 const LOCK_ROW: &str = " FOR NO KEY UPDATE";
+/// And to wait for those that keep it, with what refers to it.
+const LOCK_WHOLE_ROW: &str = " FOR UPDATE";
+/// And only to keep it from being locked as a whole, as a row that refers to it does anyway. Many can at once, beside one that
+/// changes it.
+const KEEP_ROW: &str = " FOR KEY SHARE";
 /// The time of day, in microseconds since 1970. Not now(), which is when the transaction began.
 const CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
 /// How many rows there are to fill an archive with, roughly: counting many takes too long, and of few there are no statistics.

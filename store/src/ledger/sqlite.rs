@@ -54,6 +54,10 @@ const READERS: u32 = 4;
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// What a SELECT ends with to keep others from changing the row: nothing, because a change has the file to itself.
 const LOCK_ROW: &str = "";
+/// And to wait for those that keep it: nothing either.
+const LOCK_WHOLE_ROW: &str = "";
+/// And only to keep it from being locked as a whole.
+const KEEP_ROW: &str = "";
 /// How many rows there are to fill an archive with.
 const ESTIMATE: &str = "SELECT (SELECT count(*) FROM posts) + (SELECT count(*) FROM follows)";
 
@@ -299,7 +303,8 @@ mod tests {
         let ledger = Sqlite::open(&folder.path().join("freshet.db"), 4, Arc::new(System)).await.unwrap();
         let far = 4_000_000_000_000_000_i64;
         let rows = format!(
-            "INSERT INTO accounts VALUES (1, 'a', '', '', 0, 0), (2, 'b', '', '', 0, 0); \
+            "INSERT INTO accounts (id, handle, display_name, created_at_ms, version) \
+                 VALUES (1, 'a', '', 0, 0), (2, 'b', '', 0, 0); \
              INSERT INTO follows VALUES (1, 2, FALSE, {far})"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(ledger.writer()).await.unwrap();

@@ -1,11 +1,13 @@
 //! The sets of an embedded set-up, in the process. They are empty at the start, as after a lost Redis, and are built by the
 //! same rebuild.
 
+mod attempts;
 mod connections;
 mod homes;
 mod hot;
 mod members;
 mod progress;
+mod sessions;
 mod settled;
 mod sorted_set;
 
@@ -20,7 +22,7 @@ use proto::UserId;
 use sorted_set::SortedSet;
 use tokio::sync::Notify;
 
-use super::{Entry, PodName, RECENT_MEMBERS_MAX, Recents, Session, SessionHash, Sessions};
+use super::{Entry, PodName, RECENT_MEMBERS_MAX, Recents, Session, SessionHash};
 use crate::{Error, Shard};
 
 /// All sets, in the process.
@@ -37,6 +39,9 @@ struct State {
     homes: HashMap<UserId, homes::Home>,
     recents: HashMap<UserId, SortedSet>,
     sessions: HashMap<SessionHash, Session>,
+    windows: attempts::Windows,
+    /// By person, then by source, with the time until when each counts.
+    known: HashMap<String, HashMap<String, i64>>,
     /// By reader, then by connection.
     connections: HashMap<UserId, HashMap<String, connections::Registered>>,
     pods: BTreeMap<PodName, connections::PodStream>,
@@ -77,26 +82,5 @@ impl Recents for Memory {
         let state = self.state();
         let members = state.recents.get(&author).map(SortedSet::members).into_iter().flatten();
         members.take(limit).map(Entry::from_member).collect()
-    }
-}
-
-#[async_trait]
-impl Sessions for Memory {
-    async fn open(&self, hash: SessionHash, session: Session) -> Result<(), Error> {
-        let now = self.clock.unix_ms();
-        let mut state = self.state();
-        state.sessions.retain(|_, session| session.expires_at_ms > now);
-        state.sessions.insert(hash, session);
-        Ok(())
-    }
-
-    async fn find(&self, hash: SessionHash) -> Result<Option<Session>, Error> {
-        let now = self.clock.unix_ms();
-        Ok(self.state().sessions.get(&hash).filter(|session| session.expires_at_ms > now).cloned())
-    }
-
-    async fn end(&self, hash: SessionHash) -> Result<(), Error> {
-        self.state().sessions.remove(&hash);
-        Ok(())
     }
 }

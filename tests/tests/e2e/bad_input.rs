@@ -10,7 +10,11 @@ use proto::freshet::{
     post::v1::GetPostRequest,
     ranking::v1::ListHotPostsRequest,
     timeline::v1::GetHomeTimelineRequest,
-    user::v1::{SignInRequest, SignUpRequest},
+    user::v1::{
+        ChangePasswordRequest, DeleteAccountRequest, GetAccountRequest, GetUserByHandleRequest, GetUserRequest,
+        ListSessionsRequest, RevokeAllSessionsRequest, RevokeSessionRequest, SignInRequest, SignOutRequest,
+        SignUpRequest, UpdateProfileRequest,
+    },
 };
 use tests::{Sandbox, grpc::call_raw, person::PASSWORD};
 
@@ -109,18 +113,31 @@ async fn an_account_needs_a_free_handle_and_a_long_password() {
     let world = Sandbox::start().await;
     let [_ada] = world.people(["ada"]).await;
     let service = world.timeline(Caller::Service("tests".into()));
-    let sign_up = async |handle: &str, display_name: &str, password: &str| {
-        let [handle, display_name, password] = [handle, display_name, password].map(str::to_owned);
-        service.sign_up(SignUpRequest { handle, display_name, password }).await
+    let sign_up_as = async |handle: &str, display_name: &str, password: &str, email: &str| {
+        let [handle, display_name, password, email] = [handle, display_name, password, email].map(str::to_owned);
+        service.sign_up(SignUpRequest { handle, display_name, password, email }).await
     };
+    let sign_up = async |handle: &str, name: &str, password: &str| sign_up_as(handle, name, password, "").await;
 
     for handle in ["", "ab", "a b c", "ada!", &"a".repeat(31)] {
         names_field(sign_up(handle, "", PASSWORD).await, "handle", "3 to 30");
     }
+    for reserved in ["admin", "Root", "_support_", "fresh_et"] {
+        names_field(sign_up(reserved, "", PASSWORD).await, "handle", "is reserved");
+    }
     names_field(sign_up("lin", &"x".repeat(61), PASSWORD).await, "display_name", "60");
+    for email in ["lin", "lin@localhost", "lin@example.com lin@example.com", &format!("{}@example.com", "x".repeat(65))]
+    {
+        names_field(sign_up_as("lin", "", PASSWORD, email).await, "email", "254 bytes");
+    }
     names_field(sign_up("lin", "", "too short").await, "password", "10 to 256");
     names_field(sign_up("lin", "", &"x".repeat(257)).await, "password", "10 to 256");
+    for common in ["1234567890", "Password123", "QWERTYUIOP"] {
+        names_field(sign_up("lin", "", common).await, "password", "most people use");
+    }
     has_reason(sign_up("ADA", "", PASSWORD).await, Reason::HandleTaken);
+    sign_up_as("max", "", PASSWORD, "max@example.com").await.expect("an account");
+    has_reason(sign_up_as("lin", "", PASSWORD, "MAX@example.com").await, Reason::EmailTaken);
     assert!(sign_up("lin", "Lin", PASSWORD).await.is_ok(), "nothing of the refused ones is left");
 }
 
@@ -130,7 +147,8 @@ async fn a_wrong_password_and_an_unknown_handle_get_the_same_answer() {
     let [ada] = world.people(["ada"]).await;
     let service = world.timeline(Caller::Service("tests".into()));
     let sign_in = async |handle: &str, password: &str| {
-        service.sign_in(SignInRequest { handle: handle.into(), password: password.into() }).await
+        let [handle, password, address] = [handle, password, "192.0.2.1"].map(str::to_owned);
+        service.sign_in(SignInRequest { handle, password, address, ..SignInRequest::default() }).await
     };
     let wrong = sign_in("ada", "not her password").await.unwrap_err();
     let unknown = sign_in("nobody", PASSWORD).await.unwrap_err();
@@ -138,6 +156,114 @@ async fn a_wrong_password_and_an_unknown_handle_get_the_same_answer() {
     assert_eq!(wrong, unknown);
     assert_eq!(wrong, sign_in("\0", PASSWORD).await.unwrap_err());
     assert_eq!(sign_in("Ada", PASSWORD).await.unwrap().user.unwrap().id, ada.id.to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_needs_an_address_and_takes_any_device() {
+    let world = Sandbox::start().await;
+    let [_ada] = world.people(["ada"]).await;
+    let service = world.timeline(Caller::Service("tests".into()));
+    let right = SignInRequest {
+        handle: "ada".into(),
+        password: PASSWORD.into(),
+        address: "192.0.2.1".into(),
+        ..SignInRequest::default()
+    };
+    for address in ["", "here", "192.0.2", "192.0.2.1:80"] {
+        let request = SignInRequest { address: address.into(), ..right.clone() };
+        names_field(service.sign_in(request).await, "address", "IP address");
+    }
+    let request = SignInRequest { password: "x".repeat(257), ..right.clone() };
+    names_field(service.sign_in(request).await, "password", "10 to 256");
+    // Nobody types these: what makes no sense is cut, or left aside.
+    let (device, device_secret) = ("x\0".repeat(1000), "nonsense".to_owned());
+    let signed_in = service.sign_in(SignInRequest { device, device_secret, ..right }).await.expect("a session");
+    assert_ne!(signed_in.device_secret, "nonsense");
+    for session_secret in ["", "nonsense", &"x".repeat(10_000)] {
+        assert!(service.sign_out(SignOutRequest { session_secret: session_secret.into() }).await.is_ok());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_names_what_changes_and_keeps_to_its_limits() {
+    let world = Sandbox::start().await;
+    let [ada] = world.people(["ada"]).await;
+    let update = async |fields: &[&str], display_name: &str, bio: &str, email: &str| {
+        let [display_name, bio, email] = [display_name, bio, email].map(str::to_owned);
+        ada.tries_to_update(fields, UpdateProfileRequest { display_name, bio, email, ..Default::default() }).await
+    };
+    names_field(update(&[], "Ada", "", "").await, "update_mask", "display_name, bio, email");
+    for other in ["", "handle", "user_id", "bio.text", "*"] {
+        names_field(update(&["bio", other], "", "", "").await, "update_mask", "display_name, bio, email");
+    }
+    names_field(update(&["display_name"], &"x".repeat(61), "", "").await, "display_name", "60");
+    names_field(update(&["display_name"], "a\0b", "", "").await, "display_name", "control");
+    names_field(update(&["bio"], "", &"x".repeat(301), "").await, "bio", "300");
+    names_field(update(&["bio"], "", "a\0b", "").await, "bio", "control");
+    names_field(update(&["email"], "", "", "ada").await, "email", "254 bytes");
+    // What the mask does not name is not looked at; what it names may be as long as its limit.
+    let longest = update(&["bio", "bio"], &"x".repeat(61), &"é".repeat(300), "ada").await.expect("a change");
+    assert_eq!(longest.user.expect("a user").bio, "é".repeat(300));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_are_asked_for_by_ids_1_to_200_at_once() {
+    let world = Sandbox::start().await;
+    let [ada] = world.people(["ada"]).await;
+    let id = ada.id.to_string();
+    names_field(ada.sees_all(Vec::new()).await, "user_ids", "1 to 200");
+    names_field(ada.sees_all(vec![id.clone(); 201]).await, "user_ids", "1 to 200");
+    names_field(ada.sees_all(vec![id.clone(), "ada".into()]).await, "user_ids[1]", "is not an id");
+    assert_eq!(ada.sees_all(vec![id; 200]).await.expect("people").users.len(), 200);
+    for handle in ["", "ab", "a b c", "ada!"] {
+        names_field(ada.sees_handle(handle).await, "handle", "3 to 30");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_and_sessions_are_named_by_ids() {
+    let world = Sandbox::start().await;
+    let [ada] = world.people(["ada"]).await;
+    let service = world.timeline(Caller::Service("tests".into()));
+    for user_id in ["", "0", "ada"].map(str::to_owned) {
+        let id = || user_id.clone();
+        let by_id = [
+            service.get_user(GetUserRequest { user_id: id() }).await.map(|_| ()),
+            service.get_account(GetAccountRequest { user_id: id() }).await.map(|_| ()),
+            service.update_profile(UpdateProfileRequest { user_id: id(), ..Default::default() }).await.map(|_| ()),
+            service.change_password(ChangePasswordRequest { user_id: id(), ..Default::default() }).await.map(|_| ()),
+            service.delete_account(DeleteAccountRequest { user_id: id() }).await.map(|_| ()),
+            service.list_sessions(ListSessionsRequest { user_id: id() }).await.map(|_| ()),
+            service.revoke_session(RevokeSessionRequest { user_id: id(), ..Default::default() }).await.map(|_| ()),
+            service
+                .revoke_all_sessions(RevokeAllSessionsRequest { user_id: id(), ..Default::default() })
+                .await
+                .map(|_| ()),
+        ];
+        for answer in by_id {
+            names_field(answer, "user_id", "is not an id");
+        }
+    }
+    let user_id = || UNKNOWN_ID.to_owned();
+    has_reason(service.get_user(GetUserRequest { user_id: user_id() }).await, Reason::UserNotFound);
+    has_reason(service.get_account(GetAccountRequest { user_id: user_id() }).await, Reason::UserNotFound);
+    has_reason(service.delete_account(DeleteAccountRequest { user_id: user_id() }).await, Reason::UserNotFound);
+    has_reason(
+        service.get_user_by_handle(GetUserByHandleRequest { handle: "nobody".into() }).await,
+        Reason::UserNotFound,
+    );
+
+    for id in ["", "1", "g", &"g".repeat(32)] {
+        names_field(ada.tries_to_revoke(id).await, "session_id", "32 hexadecimal");
+    }
+    has_reason(ada.tries_to_revoke(&"0".repeat(32)).await, Reason::SessionNotFound);
+    names_field(ada.tries_to_revoke_all("mine").await, "keep_session_id", "32 hexadecimal");
+    names_field(ada.tries_to_change_password(PASSWORD, "too short", "").await, "new_password", "10 to 256");
+    names_field(ada.tries_to_change_password(PASSWORD, &"x".repeat(257), "").await, "new_password", "10 to 256");
+    names_field(ada.tries_to_change_password(PASSWORD, "1234567890", "").await, "new_password", "most people use");
+    names_field(ada.tries_to_change_password(&"x".repeat(257), "a better password", "").await, "old_password", "256");
+    names_field(ada.tries_to_change_password(PASSWORD, "a better password", "mine").await, "keep_session_id", "32");
+    assert_eq!(ada.tries_to_sign_in(PASSWORD, "192.0.2.1").await.unwrap().user.unwrap().id, ada.id.to_string());
 }
 
 #[tokio::test(flavor = "multi_thread")]

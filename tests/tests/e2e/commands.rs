@@ -267,6 +267,7 @@ async fn write_posts(ledger: &Ledger, posts: i64) {
         id: author,
         handle: "ada".to_owned(),
         display_name: "Ada".to_owned(),
+        email: None,
         password_hash: "none".to_owned(),
     };
     let compose = |_: &_| Payload::UserCreated(UserCreated { user_id: "1".to_owned(), ..UserCreated::default() });

@@ -117,11 +117,12 @@ fn the_comparison_can_fail() {
     }
 }
 
-const DOCS: [&str; 6] = [
+const DOCS: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "docs/benchmarks.md",
+    "docs/people.md",
     "docs/running.md",
     "deploy/helm/README.md",
 ];

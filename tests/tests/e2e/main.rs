@@ -11,6 +11,7 @@ mod edge;
 mod faults;
 mod letter_copies;
 mod oracle;
+mod people;
 mod process;
 mod publish;
 mod story;

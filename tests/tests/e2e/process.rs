@@ -23,7 +23,7 @@ async fn client(process: &Dev) -> Client {
 }
 
 async fn sign_up(client: &Client, handle: &str) -> String {
-    let request = SignUpRequest { handle: handle.into(), display_name: String::new(), password: PASSWORD.into() };
+    let request = SignUpRequest { handle: handle.into(), password: PASSWORD.into(), ..SignUpRequest::default() };
     client.sign_up(request).await.expect("an account").user.expect("a user").id
 }
 

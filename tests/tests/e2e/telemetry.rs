@@ -21,7 +21,7 @@ use tracing::{Instrument as _, info_span};
 use crate::BINARY;
 
 async fn sign_up(client: &Client, handle: &str) -> String {
-    let request = SignUpRequest { handle: handle.into(), display_name: String::new(), password: PASSWORD.into() };
+    let request = SignUpRequest { handle: handle.into(), password: PASSWORD.into(), ..SignUpRequest::default() };
     client.sign_up(request).await.expect("an account").user.expect("a user").id
 }
 

@@ -1,21 +1,16 @@
-//! UserService: from the wire to [`People`] and back.
+//! UserService: from the wire to [`People`] and back. What is about accounts and sessions is translated in files of its own.
+
+mod accounts;
+mod sessions;
 
 use chassis::{error::InField as _, grpc::answer};
-use proto::{
-    freshet::user::v1::{
-        FollowRequest, FollowResponse, SignInRequest, SignInResponse, SignUpRequest, SignUpResponse, User,
-        user_service_server::{UserService, UserServiceServer},
-    },
-    timestamp,
+use proto::freshet::user::v1::{
+    self as wire,
+    user_service_server::{UserService, UserServiceServer},
 };
-use store::ledger::Account;
 use tonic::{Request, Response, Status};
 
-use super::{
-    People, SignedIn,
-    name::{DisplayName, Handle},
-    password::Password,
-};
+use super::People;
 
 pub(crate) fn service(people: People) -> UserServiceServer<People> {
     UserServiceServer::new(people)
@@ -23,43 +18,98 @@ pub(crate) fn service(people: People) -> UserServiceServer<People> {
 
 #[tonic::async_trait]
 impl UserService for People {
-    async fn sign_up(&self, request: Request<SignUpRequest>) -> Result<Response<SignUpResponse>, Status> {
-        answer(request, async |wire| {
-            let handle = Handle::new(&wire.handle).in_field("handle")?;
-            let name = DisplayName::new(&wire.display_name, &handle).in_field("display_name")?;
-            let password = Password::chosen(wire.password).in_field("password")?;
-            let account = People::sign_up(self, handle, name, password).await?;
-            Ok(SignUpResponse { user: Some(user(account)) })
-        })
-        .await
+    async fn sign_up(&self, request: Request<wire::SignUpRequest>) -> Result<Response<wire::SignUpResponse>, Status> {
+        answer(request, |wire| accounts::sign_up(self, wire)).await
     }
 
-    async fn sign_in(&self, request: Request<SignInRequest>) -> Result<Response<SignInResponse>, Status> {
-        answer(request, async |wire| {
-            let password = Password::claimed(wire.password).in_field("password")?;
-            let SignedIn { account, secret, expires_at_ms } = People::sign_in(self, &wire.handle, password).await?;
-            let (user, expires_at) = (Some(user(account)), Some(timestamp(expires_at_ms)));
-            Ok(SignInResponse { user, session_secret: secret, expires_at })
-        })
-        .await
+    async fn sign_in(&self, request: Request<wire::SignInRequest>) -> Result<Response<wire::SignInResponse>, Status> {
+        answer(request, |wire| sessions::sign_in(self, wire)).await
     }
 
-    async fn follow(&self, request: Request<FollowRequest>) -> Result<Response<FollowResponse>, Status> {
+    async fn sign_out(
+        &self,
+        request: Request<wire::SignOutRequest>,
+    ) -> Result<Response<wire::SignOutResponse>, Status> {
+        answer(request, |wire| sessions::sign_out(self, wire)).await
+    }
+
+    async fn get_user(
+        &self,
+        request: Request<wire::GetUserRequest>,
+    ) -> Result<Response<wire::GetUserResponse>, Status> {
+        answer(request, |wire| accounts::get_user(self, wire)).await
+    }
+
+    async fn batch_get_users(
+        &self,
+        request: Request<wire::BatchGetUsersRequest>,
+    ) -> Result<Response<wire::BatchGetUsersResponse>, Status> {
+        answer(request, |wire| accounts::batch_get_users(self, wire)).await
+    }
+
+    async fn get_user_by_handle(
+        &self,
+        request: Request<wire::GetUserByHandleRequest>,
+    ) -> Result<Response<wire::GetUserByHandleResponse>, Status> {
+        answer(request, |wire| accounts::get_user_by_handle(self, wire)).await
+    }
+
+    async fn get_account(
+        &self,
+        request: Request<wire::GetAccountRequest>,
+    ) -> Result<Response<wire::GetAccountResponse>, Status> {
+        answer(request, |wire| accounts::get_account(self, wire)).await
+    }
+
+    async fn update_profile(
+        &self,
+        request: Request<wire::UpdateProfileRequest>,
+    ) -> Result<Response<wire::UpdateProfileResponse>, Status> {
+        answer(request, |wire| accounts::update_profile(self, wire)).await
+    }
+
+    async fn change_password(
+        &self,
+        request: Request<wire::ChangePasswordRequest>,
+    ) -> Result<Response<wire::ChangePasswordResponse>, Status> {
+        answer(request, |wire| sessions::change_password(self, wire)).await
+    }
+
+    async fn delete_account(
+        &self,
+        request: Request<wire::DeleteAccountRequest>,
+    ) -> Result<Response<wire::DeleteAccountResponse>, Status> {
+        answer(request, |wire| accounts::delete_account(self, wire)).await
+    }
+
+    async fn list_sessions(
+        &self,
+        request: Request<wire::ListSessionsRequest>,
+    ) -> Result<Response<wire::ListSessionsResponse>, Status> {
+        answer(request, |wire| sessions::list_sessions(self, wire)).await
+    }
+
+    async fn revoke_session(
+        &self,
+        request: Request<wire::RevokeSessionRequest>,
+    ) -> Result<Response<wire::RevokeSessionResponse>, Status> {
+        answer(request, |wire| sessions::revoke_session(self, wire)).await
+    }
+
+    async fn revoke_all_sessions(
+        &self,
+        request: Request<wire::RevokeAllSessionsRequest>,
+    ) -> Result<Response<wire::RevokeAllSessionsResponse>, Status> {
+        answer(request, |wire| sessions::revoke_all_sessions(self, wire)).await
+    }
+
+    async fn follow(&self, request: Request<wire::FollowRequest>) -> Result<Response<wire::FollowResponse>, Status> {
         answer(request, async |wire| {
             let follower = wire.follower_id.parse().in_field("follower_id")?;
             let followee = wire.followee_id.parse().in_field("followee_id")?;
             People::follow(self, follower, followee).await?;
-            Ok(FollowResponse {})
+            Ok(wire::FollowResponse {})
         })
         .await
-    }
-}
-
-fn user(account: Account) -> User {
-    User {
-        id: account.id.to_string(),
-        handle: account.handle,
-        display_name: account.display_name,
-        created_at: Some(timestamp(account.created_at_ms)),
     }
 }

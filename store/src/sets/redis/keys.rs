@@ -72,10 +72,25 @@ impl Keys {
         format!("{}recent:{author}", self.prefix)
     }
 
-    /// Hash: whose session it is and until when.
+    /// Hash: whose session it is, on which device, since when and until when.
     pub(super) fn session(&self, hash: SessionHash) -> String {
         let hex = hash.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         format!("{}session:{hex}", self.prefix)
+    }
+
+    /// Sorted set: the hashes of a person's sessions, by when they were opened.
+    pub(super) fn sessions_of(&self, user: UserId) -> String {
+        format!("{}sessions:{user}", self.prefix)
+    }
+
+    /// Sorted set: the places of a window that are taken, by when they were.
+    pub(super) fn attempts(&self, window: &str) -> String {
+        format!("{}attempts:{window}", self.prefix)
+    }
+
+    /// Sorted set: from where a person has come in, by until when that counts.
+    pub(super) fn known(&self, who: &str) -> String {
+        format!("{}known:{who}", self.prefix)
     }
 
     /// Stream: what a pod is told.

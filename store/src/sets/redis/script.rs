@@ -89,6 +89,12 @@ pub(super) struct Scripts {
     pub(super) note_progress: Script,
     pub(super) drop_homes: Script,
     pub(super) pass_mark: Script,
+    pub(super) list_session: Script,
+    pub(super) sweep_sessions: Script,
+    pub(super) renew_session: Script,
+    pub(super) take_attempt: Script,
+    pub(super) remember_source: Script,
+    pub(super) knows_sources: Script,
 }
 
 impl Scripts {
@@ -108,6 +114,12 @@ impl Scripts {
             note_progress: Script::new(include_str!("lua/note_progress.lua")),
             drop_homes: Script::new(include_str!("lua/drop_homes.lua")),
             pass_mark: Script::new(include_str!("lua/pass_mark.lua")),
+            list_session: Script::new(include_str!("lua/list_session.lua")),
+            sweep_sessions: Script::new(include_str!("lua/sweep_sessions.lua")),
+            renew_session: Script::new(include_str!("lua/renew_session.lua")),
+            take_attempt: Script::new(include_str!("lua/take_attempt.lua")),
+            remember_source: Script::new(include_str!("lua/remember_source.lua")),
+            knows_sources: Script::new(include_str!("lua/knows_sources.lua")),
         }
     }
 }

@@ -101,6 +101,7 @@ impl Opened {
             id: user(author),
             handle: format!("author{author}"),
             display_name: "An author".to_owned(),
+            email: None,
             password_hash: "none".to_owned(),
         };
         let compose =

@@ -78,6 +78,10 @@ impl World {
     }
 
     async fn sign_up(&self, handle: &str) -> Result<UserId, Error> {
+        self.sign_up_with(handle, None).await
+    }
+
+    async fn sign_up_with(&self, handle: &str, email: Option<&str>) -> Result<UserId, Error> {
         let compose = |row: &Account| {
             Payload::UserCreated(UserCreated {
                 user_id: row.id.to_string(),
@@ -85,8 +89,8 @@ impl World {
                 display_name: row.display_name.clone(),
             })
         };
-        let (handle, display_name) = (handle.to_owned(), handle.to_uppercase());
-        let account = NewAccount { id: self.id(), handle, display_name, password_hash: "hash".into() };
+        let (handle, display_name, email) = (handle.to_owned(), handle.to_uppercase(), email.map(str::to_owned));
+        let account = NewAccount { id: self.id(), handle, display_name, email, password_hash: "hash".into() };
         let event = Event { id: self.id::<EventId>(), compose: &compose };
         self.ledger.accounts.create(account, event).await.map(|account| account.id)
     }

@@ -1,4 +1,4 @@
-//! The sets: what timelines, sessions, connections, pod streams and hot lists promise, in the process and in Redis.
+//! The sets: what timelines, sessions, attempts, connections, pod streams and hot lists promise, in the process and in Redis.
 
 /// Runs each test on every adapter of the sets.
 macro_rules! sets_contract {
@@ -12,6 +12,7 @@ macro_rules! sets_contract {
     };
 }
 
+mod attempts;
 mod builds;
 mod connections;
 mod homes;
@@ -20,6 +21,7 @@ mod pod_streams;
 mod races;
 mod records;
 mod redis;
+mod sessions;
 mod settled;
 
 use chassis::{Clock as _, clock};

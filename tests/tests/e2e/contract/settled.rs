@@ -150,7 +150,8 @@ impl World {
             |row: &Account| Payload::UserCreated(UserCreated { user_id: row.id.to_string(), ..UserCreated::default() });
         let event = Event { id: self.ids.mint().unwrap(), compose: &compose };
         let (handle, password_hash) = ("lin".to_owned(), "none".to_owned());
-        let account = NewAccount { id: self.ids.mint().unwrap(), display_name: handle.clone(), handle, password_hash };
+        let (id, display_name) = (self.ids.mint().unwrap(), handle.clone());
+        let account = NewAccount { id, display_name, handle, email: None, password_hash };
         self.stores.ledger.accounts.create(account, event).await.unwrap().id
     }
 

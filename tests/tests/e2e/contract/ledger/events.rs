@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, fs, future::Future, path::Path};
 
 use prost::Message as _;
 use proto::{PostId, UserId, freshet::event::v1::Envelope};
-use store::{Error, Shard, ledger::OutboxRow};
+use store::{
+    Error, Shard,
+    ledger::{OutboxRow, OwnAccount, ProfileChange},
+};
 use tests::tools::root;
 
 use super::{SHARDS, World, open};
@@ -18,7 +21,7 @@ store_contract!(open: [
 });
 
 /// Tables that others derive nothing from: what is written there needs no event.
-const CARRY_NO_TRUTH: [&str; 10] = [
+const CARRY_NO_TRUTH: [&str; 11] = [
     "archive_fills",
     "install",
     "outbox",
@@ -29,6 +32,7 @@ const CARRY_NO_TRUTH: [&str; 10] = [
     "dead_letters",
     "audit",
     "post_keys",
+    "passwords",
 ];
 
 /// A stranger's id, and that of a post that nobody wrote.
@@ -47,6 +51,8 @@ macro_rules! changes {
 
 changes! {
     "Accounts::create" = sign_ups,
+    "Accounts::update" = profile_changes,
+    "Accounts::delete" = deletions,
     "Graph::follow" = follows,
     "Posts::create" = posts,
     "Posts::like" = likes,
@@ -58,6 +64,26 @@ async fn sign_ups(world: &World) {
     assert!(second > first, "{second} after {first}");
     writes_nothing(world, world.sign_up("ada")).await.expect_err("a taken handle");
     assert!(world.ledger.accounts.exists(ada).await.unwrap());
+}
+
+async fn profile_changes(world: &World) {
+    let ada = world.people(1).await[0];
+    let named = |name: &str| ProfileChange { display_name: Some(name.to_owned()), ..ProfileChange::default() };
+    let key = |_: &OwnAccount| ada.to_string();
+    let (_, first) = writes(world, ["user.changed", "users"], key, world.update(ada, named("Ada"))).await;
+    let (_, second) = writes(world, ["user.changed", "users"], key, world.update(ada, named("Ada L."))).await;
+    assert!(second > first, "{second} after {first}");
+    writes_nothing(world, world.update(ada, named("Ada L."))).await.unwrap();
+    writes_nothing(world, world.update(UserId::new(UNKNOWN).unwrap(), named("Ada"))).await.expect_err("a stranger");
+}
+
+async fn deletions(world: &World) {
+    let [ada, lin] = world.people(2).await[..] else { unreachable!() };
+    let (_, first) = writes(world, ["user.deleted", "users"], |_| ada.to_string(), world.delete_account(ada)).await;
+    let (_, second) = writes(world, ["user.deleted", "users"], |_| lin.to_string(), world.delete_account(lin)).await;
+    assert!(second > first, "{second} after {first}");
+    assert!(!writes_nothing(world, world.delete_account(ada)).await.unwrap());
+    writes_nothing(world, world.delete_account(UserId::new(UNKNOWN).unwrap())).await.expect_err("a stranger");
 }
 
 async fn follows(world: &World) {
@@ -132,7 +158,8 @@ async fn made<T>(
 
 #[test]
 fn every_method_that_takes_an_event_is_made_here() {
-    let source = read(&root().join("store/src/ledger.rs"));
+    let source: String = files(&root().join("store/src/ledger"), "rs").iter().map(|file| read(file)).collect();
+    let source = read(&root().join("store/src/ledger.rs")) + &source;
     let mut promised = BTreeSet::new();
     for part in source.split("pub trait ").skip(1) {
         let name = part.split(':').next().unwrap_or_default();

@@ -118,17 +118,17 @@ async fn a_deadlock_is_tried_again() {
     let raw = connect(&world.url).await;
     // The ledger looks for a deadlock first, and so is the one that gives way.
     raw.batch_execute("SET deadlock_timeout = '20s'; BEGIN").await.unwrap();
-    raw.query("SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", &[&ada.get()]).await.unwrap();
+    raw.query("SELECT 1 FROM posts WHERE id = $1 FOR UPDATE", &[&post.get()]).await.unwrap();
     let beside = async {
         let blocked =
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let watcher = connect(&world.url).await;
-        wait::until("the like to hold the post and wait for the person", async || {
+        wait::until("the like to keep the person and wait for the post", async || {
             let waiting: i64 = watcher.query_one(blocked, &[]).await.unwrap().get(0);
             (waiting > 0).then_some(())
         })
         .await;
-        raw.query("SELECT 1 FROM posts WHERE id = $1 FOR UPDATE", &[&post.get()]).await.unwrap();
+        raw.query("SELECT 1 FROM accounts WHERE id = $1 FOR UPDATE", &[&ada.get()]).await.unwrap();
         raw.batch_execute("COMMIT").await.unwrap();
     };
     let (liked, ()) = tokio::join!(world.like(ada, post), beside);

@@ -1,17 +1,14 @@
-//! Sessions, authors' newest posts, hot lists.
+//! Authors' newest posts, hot lists.
 
 use proto::PostId;
 use store::{
     ledger::Likes,
-    sets::{Entry, Fill, Hot, RECENT_MEMBERS_MAX, Session, SessionHash, Sets},
+    sets::{Entry, Fill, Hot, RECENT_MEMBERS_MAX, Sets},
 };
-use tests::wait;
 
-use super::{ALL, entry, newest_first, now_ms, open, shuffled, user};
+use super::{ALL, entry, newest_first, open, shuffled, user};
 
 sets_contract!({
-    a_session_lasts_until_it_is_ended,
-    a_session_runs_out,
     an_authors_newest_posts_are_kept,
     many_posts_of_many_authors_are_kept_together,
     the_newer_version_of_a_score_decides,
@@ -19,30 +16,6 @@ sets_contract!({
     a_hot_list_is_complete_when_somebody_says_so,
     a_hot_list_is_complete_when_a_fill_that_has_begun_ends,
 });
-
-async fn a_session_lasts_until_it_is_ended(sets: Sets) {
-    let (hash, other) = (SessionHash::of("secret"), SessionHash::of("another"));
-    let session = Session { user: user(7), expires_at_ms: i64::MAX / 2 };
-    sets.sessions.open(hash, session.clone()).await.unwrap();
-    assert_eq!(sets.sessions.find(hash).await.unwrap(), Some(session));
-    assert_eq!(sets.sessions.find(other).await.unwrap(), None);
-    sets.sessions.end(hash).await.unwrap();
-    assert_eq!(sets.sessions.find(hash).await.unwrap(), None);
-    sets.sessions.end(hash).await.unwrap();
-}
-
-async fn a_session_runs_out(sets: Sets) {
-    let (short, long, past) = (SessionHash::of("short"), SessionHash::of("long"), SessionHash::of("past"));
-    let session = |expires_at_ms| Session { user: user(7), expires_at_ms };
-    let later = session(now_ms() + 60_000);
-    sets.sessions.open(short, session(now_ms() + 50)).await.unwrap();
-    sets.sessions.open(past, session(now_ms() - 1000)).await.unwrap();
-    sets.sessions.open(long, later.clone()).await.unwrap();
-    assert_eq!(sets.sessions.find(past).await.unwrap(), None);
-    wait::until("the end of a session", async || sets.sessions.find(short).await.unwrap().is_none().then_some(()))
-        .await;
-    assert_eq!(sets.sessions.find(long).await.unwrap(), Some(later));
-}
 
 async fn an_authors_newest_posts_are_kept(sets: Sets) {
     assert!(sets.recents.newest(user(7), 10).await.unwrap().is_empty());

@@ -7,7 +7,7 @@ use proto::event::Topic;
 use store::{
     Shard,
     event_log::Lane,
-    sets::{Connection, Coverage, HOME_MEMBERS_MAX, PodPosition, Push, Sets},
+    sets::{Connection, Coverage, HOME_MEMBERS_MAX, PodPosition, Push, Session, SessionHash, Sets},
 };
 use tests::{
     servers::{self, Adapter},
@@ -15,7 +15,7 @@ use tests::{
 };
 use tokio::process::Command;
 
-use super::{ALL, build, entry, home, soon, to, user};
+use super::{ALL, build, entry, home, now_ms, soon, to, user};
 
 store_contract!(open: [
     redis = tests::servers::Adapter::Redis,
@@ -29,6 +29,7 @@ store_contract!(open: [
     half_a_hot_list_is_not_complete_and_can_be_filled_again,
     a_home_without_its_sentinel_is_built_again,
     homes_that_nothing_is_known_of_are_dropped,
+    lost_sessions_are_gone_and_a_lost_list_of_them_is_made_again,
 });
 
 /// Sets on a server, and the server's own client.
@@ -200,4 +201,42 @@ async fn homes_that_nothing_is_known_of_are_dropped(served: Served) {
     assert_eq!(progress.note(lane, Some(3)).await.unwrap(), None);
     assert_eq!(served.keys("timeline:home").await, Vec::<String>::new());
     assert_eq!(served.keys("applied:").await.len(), kept);
+}
+
+async fn lost_sessions_are_gone_and_a_lost_list_of_them_is_made_again(served: Served) {
+    let (sessions, now) = (&served.sets.sessions, now_ms());
+    let (phone, desk) = (SessionHash::of("phone"), SessionHash::of("desk"));
+    let (device, ends_at_ms) = (String::new(), now + 7_200_000);
+    // Signed in a while ago: what is listed and not there is then not taken for a session that is just being opened.
+    let earlier = now - 600_000;
+    let session = Session {
+        user: user(7),
+        device,
+        created_at_ms: earlier,
+        last_seen_at_ms: earlier,
+        idle_ms: 3_600_000,
+        ends_at_ms,
+    };
+    for hash in [phone, desk] {
+        sessions.open(hash, session.clone()).await.unwrap();
+    }
+    // The list alone is lost: what is used is on it again, and can be ended.
+    served.lose("sessions:").await;
+    assert_eq!(sessions.of_user(user(7)).await.unwrap(), []);
+    sessions.renew(phone, now).await.unwrap();
+    assert_eq!(
+        sessions.of_user(user(7)).await.unwrap(),
+        [(phone.id(), Session { last_seen_at_ms: now, ..session.clone() })]
+    );
+    assert_eq!(sessions.end_all(user(7), None).await.unwrap(), 1);
+    assert_eq!(sessions.find(phone).await.unwrap(), None);
+
+    // The sessions are lost: nothing is left of them but a line that is swept up, and people sign in again.
+    sessions.renew(desk, now).await.unwrap();
+    served.lose("session:").await;
+    assert_eq!(sessions.find(desk).await.unwrap(), None);
+    assert_eq!(sessions.of_user(user(7)).await.unwrap(), []);
+    assert!(served.keys("sessions:").await.is_empty(), "an empty list is none");
+    sessions.open(phone, session).await.unwrap();
+    assert!(sessions.find(phone).await.unwrap().is_some());
 }

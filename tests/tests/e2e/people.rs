@@ -1,0 +1,5 @@
+//! People: accounts, sessions, and those who guess at passwords.
+
+mod accounts;
+mod attempts;
+mod sessions;
