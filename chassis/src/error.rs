@@ -31,6 +31,12 @@ pub enum Reason {
     HandleTaken,
     /// The idempotency key stands for another post already.
     IdempotencyKeyTaken,
+    /// One of the two blocks the other.
+    Blocked,
+    /// The person follows as many as one may.
+    FolloweesFull,
+    /// There is no such follow request.
+    FollowRequestNotFound,
     /// The caller's deadline, or the server's own, has passed.
     DeadlineExceeded,
     /// Too much of this at the moment.
@@ -43,7 +49,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::InvalidArgument,
         Self::RequestTooLarge,
         Self::TokenMissing,
@@ -57,6 +63,9 @@ impl Reason {
         Self::MethodNotFound,
         Self::HandleTaken,
         Self::IdempotencyKeyTaken,
+        Self::Blocked,
+        Self::FolloweesFull,
+        Self::FollowRequestNotFound,
         Self::DeadlineExceeded,
         Self::Overloaded,
         Self::Unavailable,
@@ -80,6 +89,9 @@ impl Reason {
             Self::MethodNotFound => "METHOD_NOT_FOUND",
             Self::HandleTaken => "HANDLE_TAKEN",
             Self::IdempotencyKeyTaken => "IDEMPOTENCY_KEY_TAKEN",
+            Self::Blocked => "BLOCKED",
+            Self::FolloweesFull => "FOLLOWEES_FULL",
+            Self::FollowRequestNotFound => "FOLLOW_REQUEST_NOT_FOUND",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::Overloaded => "OVERLOADED",
             Self::Unavailable => "UNAVAILABLE",
@@ -99,9 +111,11 @@ impl Reason {
             | Self::TokenExpired
             | Self::CredentialsWrong
             | Self::SessionMissing => S::UNAUTHORIZED,
-            Self::NotAllowed => S::FORBIDDEN,
-            Self::UserNotFound | Self::PostNotFound | Self::MethodNotFound => S::NOT_FOUND,
-            Self::HandleTaken | Self::IdempotencyKeyTaken => S::CONFLICT,
+            Self::NotAllowed | Self::Blocked => S::FORBIDDEN,
+            Self::UserNotFound | Self::PostNotFound | Self::FollowRequestNotFound | Self::MethodNotFound => {
+                S::NOT_FOUND
+            }
+            Self::HandleTaken | Self::IdempotencyKeyTaken | Self::FolloweesFull => S::CONFLICT,
             Self::DeadlineExceeded => S::GATEWAY_TIMEOUT,
             Self::Overloaded => S::TOO_MANY_REQUESTS,
             Self::Unavailable => S::SERVICE_UNAVAILABLE,

@@ -1,5 +1,7 @@
 //! A person who uses a sandbox: what they do, and what they see.
 
+mod graph;
+
 use std::net::SocketAddr;
 
 use chassis::{Error, token::Caller};

@@ -1,5 +1,6 @@
-//! People: signing up, signing in, following.
+//! People: signing up, signing in, and what they are to each other.
 
+mod graph;
 pub(crate) mod grpc;
 mod name;
 mod password;
@@ -7,15 +8,13 @@ mod password;
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Clock, Error, Random, Reason, config::Keys, id::Minter};
+use graph::Graph;
 use name::{DisplayName, Handle};
 use password::{Hasher, Password};
-use proto::{
-    UserId,
-    freshet::event::v1::{Followed, UserCreated, envelope::Payload},
-};
+use proto::freshet::event::v1::{UserCreated, envelope::Payload};
 use store::{
     Stores,
-    ledger::{Account, Accounts, Event, Graph, NewAccount},
+    ledger::{Account, Accounts, Event, NewAccount},
     sets::{Session, SessionHash, Sessions},
 };
 
@@ -24,6 +23,7 @@ use store::{
 pub(crate) struct Config {
     passwords: password::Config,
     session_ttl: Duration,
+    graph: graph::Config,
 }
 
 impl Config {
@@ -34,6 +34,7 @@ impl Config {
         Self {
             passwords: password::Config::read(keys),
             session_ttl: keys.duration("people.session_ttl", 30 * day, range, "how long a session lasts"),
+            graph: graph::Config::read(keys),
         }
     }
 }
@@ -48,7 +49,7 @@ pub(crate) struct SignedIn {
 /// Accounts, sessions, and who follows whom.
 pub(crate) struct People {
     accounts: Arc<dyn Accounts>,
-    graph: Arc<dyn Graph>,
+    graph: Graph,
     sessions: Arc<dyn Sessions>,
     ids: Arc<Minter>,
     clock: Arc<dyn Clock>,
@@ -68,7 +69,7 @@ impl People {
         let hasher = Hasher::new(&config.passwords, random.clone())?;
         Ok(Self {
             accounts: stores.ledger.accounts.clone(),
-            graph: stores.ledger.graph.clone(),
+            graph: Graph::new(stores, ids.clone(), clock.clone(), &config.graph),
             sessions: stores.sets.sessions.clone(),
             ids,
             clock,
@@ -111,16 +112,5 @@ impl People {
         let expires_at_ms = self.clock.unix_ms() + ttl_ms;
         self.sessions.open(SessionHash::of(&secret), Session { user: account.id, expires_at_ms }).await?;
         Ok(SignedIn { account, secret, expires_at_ms })
-    }
-
-    async fn follow(&self, follower: UserId, followee: UserId) -> Result<(), Error> {
-        if follower == followee {
-            return Err(Error::invalid("followee_id", "must be somebody else: nobody follows themselves"));
-        }
-        let compose = |(): &()| {
-            Payload::Followed(Followed { follower_id: follower.to_string(), followee_id: followee.to_string() })
-        };
-        self.graph.follow(follower, followee, Event { id: self.ids.mint()?, compose: &compose }).await?;
-        Ok(())
     }
 }

@@ -44,8 +44,9 @@ const fn code(reason: Reason) -> Code {
         | Reason::TokenExpired
         | Reason::CredentialsWrong
         | Reason::SessionMissing => Code::Unauthenticated,
-        Reason::NotAllowed => Code::PermissionDenied,
-        Reason::UserNotFound | Reason::PostNotFound => Code::NotFound,
+        Reason::NotAllowed | Reason::Blocked => Code::PermissionDenied,
+        Reason::UserNotFound | Reason::PostNotFound | Reason::FollowRequestNotFound => Code::NotFound,
+        Reason::FolloweesFull => Code::FailedPrecondition,
         Reason::MethodNotFound => Code::Unimplemented,
         Reason::HandleTaken | Reason::IdempotencyKeyTaken => Code::AlreadyExists,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,

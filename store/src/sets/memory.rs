@@ -1,6 +1,7 @@
 //! The sets of an embedded set-up, in the process. They are empty at the start, as after a lost Redis, and are built by the
 //! same rebuild.
 
+mod authors;
 mod connections;
 mod homes;
 mod hot;

@@ -1,6 +1,7 @@
 //! The sets in Redis: one server, one server by TLS, or a Cluster. What several writers touch is changed by scripts, each of
 //! which is one step; what is only read, by plain commands.
 
+mod authors;
 mod connections;
 mod error;
 mod homes;

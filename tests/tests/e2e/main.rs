@@ -9,6 +9,7 @@ mod dead_letters;
 mod docs;
 mod edge;
 mod faults;
+mod graph;
 mod process;
 mod publish;
 mod story;

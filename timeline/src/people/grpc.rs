@@ -1,9 +1,17 @@
 //! UserService: from the wire to [`People`] and back.
 
+mod graph;
+
 use chassis::{error::InField as _, grpc::answer};
 use proto::{
     freshet::user::v1::{
-        FollowRequest, FollowResponse, SignInRequest, SignInResponse, SignUpRequest, SignUpResponse, User,
+        AcceptFollowRequest, AcceptFollowResponse, BlockRequest, BlockResponse, FollowRequest, FollowResponse,
+        GetRelationshipRequest, GetRelationshipResponse, ListBlocksRequest, ListBlocksResponse,
+        ListFollowRequestsRequest, ListFollowRequestsResponse, ListFollowersRequest, ListFollowersResponse,
+        ListFollowingRequest, ListFollowingResponse, ListMutesRequest, ListMutesResponse, MuteRequest, MuteResponse,
+        RejectFollowRequest, RejectFollowResponse, SetPrivateRequest, SetPrivateResponse, SignInRequest,
+        SignInResponse, SignUpRequest, SignUpResponse, UnblockRequest, UnblockResponse, UnfollowRequest,
+        UnfollowResponse, UnmuteRequest, UnmuteResponse, UpsertRemoteAuthorRequest, UpsertRemoteAuthorResponse, User,
         user_service_server::{UserService, UserServiceServer},
     },
     timestamp,
@@ -45,13 +53,88 @@ impl UserService for People {
     }
 
     async fn follow(&self, request: Request<FollowRequest>) -> Result<Response<FollowResponse>, Status> {
-        answer(request, async |wire| {
-            let follower = wire.follower_id.parse().in_field("follower_id")?;
-            let followee = wire.followee_id.parse().in_field("followee_id")?;
-            People::follow(self, follower, followee).await?;
-            Ok(FollowResponse {})
-        })
-        .await
+        answer(request, async |wire| graph::follow(&self.graph, wire).await).await
+    }
+
+    async fn unfollow(&self, request: Request<UnfollowRequest>) -> Result<Response<UnfollowResponse>, Status> {
+        answer(request, async |wire| graph::unfollow(&self.graph, wire).await).await
+    }
+
+    async fn block(&self, request: Request<BlockRequest>) -> Result<Response<BlockResponse>, Status> {
+        answer(request, async |wire| graph::block(&self.graph, wire).await).await
+    }
+
+    async fn unblock(&self, request: Request<UnblockRequest>) -> Result<Response<UnblockResponse>, Status> {
+        answer(request, async |wire| graph::unblock(&self.graph, wire).await).await
+    }
+
+    async fn mute(&self, request: Request<MuteRequest>) -> Result<Response<MuteResponse>, Status> {
+        answer(request, async |wire| graph::mute(&self.graph, wire).await).await
+    }
+
+    async fn unmute(&self, request: Request<UnmuteRequest>) -> Result<Response<UnmuteResponse>, Status> {
+        answer(request, async |wire| graph::unmute(&self.graph, wire).await).await
+    }
+
+    async fn get_relationship(
+        &self,
+        request: Request<GetRelationshipRequest>,
+    ) -> Result<Response<GetRelationshipResponse>, Status> {
+        answer(request, async |wire| graph::get_relationship(&self.graph, wire).await).await
+    }
+
+    async fn list_following(
+        &self,
+        request: Request<ListFollowingRequest>,
+    ) -> Result<Response<ListFollowingResponse>, Status> {
+        answer(request, async |wire| graph::list_following(&self.graph, wire).await).await
+    }
+
+    async fn list_followers(
+        &self,
+        request: Request<ListFollowersRequest>,
+    ) -> Result<Response<ListFollowersResponse>, Status> {
+        answer(request, async |wire| graph::list_followers(&self.graph, wire).await).await
+    }
+
+    async fn list_blocks(&self, request: Request<ListBlocksRequest>) -> Result<Response<ListBlocksResponse>, Status> {
+        answer(request, async |wire| graph::list_blocks(&self.graph, wire).await).await
+    }
+
+    async fn list_mutes(&self, request: Request<ListMutesRequest>) -> Result<Response<ListMutesResponse>, Status> {
+        answer(request, async |wire| graph::list_mutes(&self.graph, wire).await).await
+    }
+
+    async fn set_private(&self, request: Request<SetPrivateRequest>) -> Result<Response<SetPrivateResponse>, Status> {
+        answer(request, async |wire| graph::set_private(&self.graph, wire).await).await
+    }
+
+    async fn list_follow_requests(
+        &self,
+        request: Request<ListFollowRequestsRequest>,
+    ) -> Result<Response<ListFollowRequestsResponse>, Status> {
+        answer(request, async |wire| graph::list_follow_requests(&self.graph, wire).await).await
+    }
+
+    async fn accept_follow(
+        &self,
+        request: Request<AcceptFollowRequest>,
+    ) -> Result<Response<AcceptFollowResponse>, Status> {
+        answer(request, async |wire| graph::accept_follow(&self.graph, wire).await).await
+    }
+
+    async fn reject_follow(
+        &self,
+        request: Request<RejectFollowRequest>,
+    ) -> Result<Response<RejectFollowResponse>, Status> {
+        answer(request, async |wire| graph::reject_follow(&self.graph, wire).await).await
+    }
+
+    async fn upsert_remote_author(
+        &self,
+        request: Request<UpsertRemoteAuthorRequest>,
+    ) -> Result<Response<UpsertRemoteAuthorResponse>, Status> {
+        answer(request, async |wire| graph::upsert_remote_author(&self.graph, wire).await).await
     }
 }
 

@@ -46,9 +46,14 @@ pub(super) struct InvalidDisplayName;
 impl DisplayName {
     /// The given name; the handle when there is none.
     pub(super) fn new(text: &str, handle: &Handle) -> Result<Self, InvalidDisplayName> {
+        Self::or(text, &handle.0)
+    }
+
+    /// The given name; something else when there is none.
+    pub(super) fn or(text: &str, other: &str) -> Result<Self, InvalidDisplayName> {
         let text = text.trim();
         if text.is_empty() {
-            return Ok(Self(handle.0.clone()));
+            return Ok(Self(other.to_owned()));
         }
         let fits = text.len() <= DISPLAY_NAME_BYTES_MAX
             && text.graphemes(true).count() <= DISPLAY_NAME_CHARACTERS_MAX

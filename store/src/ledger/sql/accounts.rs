@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use proto::UserId;
 use sqlx::Row as _;
 
-use super::{Change, Row, SqlLedger, failed, row::number};
+use super::{Change, Row, SqlLedger, counters::begin_counting, failed, row::number};
 use crate::{
     Entity, Error,
     ledger::{Account, Accounts, Event, NewAccount},
@@ -51,6 +51,7 @@ impl SqlLedger {
         if inserted.rows_affected() == 0 {
             return Err(Error::HandleTaken);
         }
+        begin_counting(&mut change, new.id).await?;
         let (handle, display_name) = (new.handle.clone(), new.display_name.clone());
         let account = Account { id: new.id, handle, display_name, created_at_ms };
         self.write_event(&mut change, event, version, &account).await?;

@@ -12,6 +12,7 @@ macro_rules! sets_contract {
     };
 }
 
+mod authors;
 mod builds;
 mod connections;
 mod homes;
@@ -27,7 +28,7 @@ use proto::{
     EntryId, UserId,
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
-use store::sets::{Build, Coverage, Entry, Sets};
+use store::sets::{Build, Coverage, Entry, FollowVersion, Sets};
 use tests::servers::{self, Adapter};
 
 /// More than any home holds.
@@ -76,7 +77,7 @@ fn soon() -> i64 {
 /// Gives a reader a home with these entries.
 async fn build(sets: &Sets, reader: UserId, entries: &[Entry], complete_to: Coverage) {
     let Build::Mine(token) = sets.homes.begin_build(reader).await.unwrap() else { panic!("{reader} has a home") };
-    assert!(sets.homes.finish_build(reader, token, entries, complete_to).await.unwrap());
+    assert!(sets.homes.finish_build(reader, token, entries, complete_to, &[]).await.unwrap());
 }
 
 /// A reader's whole home, newest first.
@@ -86,4 +87,10 @@ async fn home(sets: &Sets, reader: UserId) -> Vec<Entry> {
 
 async fn coverage(sets: &Sets, reader: UserId) -> Coverage {
     sets.homes.coverage(reader).await.unwrap().expect("a home")
+}
+
+/// A follow of the author of all entries: brings older ones into a home.
+async fn merge(sets: &Sets, reader: UserId, entries: &[Entry], complete_to: Coverage) {
+    let follow = FollowVersion { reader, author: user(7), version: 1 };
+    sets.homes.merge(follow, entries, complete_to, soon()).await.unwrap();
 }

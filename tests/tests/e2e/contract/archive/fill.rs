@@ -18,9 +18,7 @@ async fn full_ledger() -> Option<Opened> {
         opened.commit(ADA, number, "before").await;
     }
     for follower in 1000..1000 + FOLLOWERS {
-        let compose = |(): &()| Payload::Followed(Followed::default());
-        let event = Event { id: event_id(1_000_000 + follower), compose: &compose };
-        opened.ledger.graph.follow(user(follower), user(LIN), event).await.unwrap();
+        opened.commit_follow(follower, LIN).await;
     }
     Some(opened)
 }
