@@ -100,7 +100,7 @@ impl Relations for SqlLedger {
         let now_us = self.now_us().await?;
         // One statement, and so one moment.
         let query = sqlx::query(
-            "SELECT blocked AS author, 1 AS way, CAST(NULL AS BIGINT) AS until_ms, version FROM blocks \
+            "SELECT blocked AS author, CAST(1 AS BIGINT) AS way, CAST(NULL AS BIGINT) AS until_ms, version FROM blocks \
                  WHERE blocker = $1 AND active \
              UNION ALL SELECT blocker, 2, NULL, version FROM blocks WHERE blocked = $1 AND active \
              UNION ALL SELECT muted, 3, until_ms, version FROM mutes \

@@ -93,7 +93,7 @@ impl Opened {
             ("posts_by_author", posts, 1),
             ("public_posts", posts, 2),
             ("following_by_user", follows, 1),
-            ("followers_by_user", follows, 1),
+            ("followers_by_user_bucket", follows, 1),
         ] {
             let found = cql.count(&format!("{}.{table}", self.keyspace)).await;
             assert!(found >= rows * scopes && found <= (rows + 2) * scopes, "{found} rows in {table}");
