@@ -37,6 +37,12 @@ pub enum Reason {
     EmailTaken,
     /// The idempotency key stands for another post already.
     IdempotencyKeyTaken,
+    /// One of the two blocks the other.
+    Blocked,
+    /// The person follows as many as one may.
+    FolloweesFull,
+    /// There is no such follow request.
+    FollowRequestNotFound,
     /// The caller's deadline, or the server's own, has passed.
     DeadlineExceeded,
     /// Too much of this at the moment.
@@ -49,7 +55,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::InvalidArgument,
         Self::RequestTooLarge,
         Self::TokenMissing,
@@ -66,6 +72,9 @@ impl Reason {
         Self::HandleTaken,
         Self::EmailTaken,
         Self::IdempotencyKeyTaken,
+        Self::Blocked,
+        Self::FolloweesFull,
+        Self::FollowRequestNotFound,
         Self::DeadlineExceeded,
         Self::Overloaded,
         Self::Unavailable,
@@ -92,6 +101,9 @@ impl Reason {
             Self::HandleTaken => "HANDLE_TAKEN",
             Self::EmailTaken => "EMAIL_TAKEN",
             Self::IdempotencyKeyTaken => "IDEMPOTENCY_KEY_TAKEN",
+            Self::Blocked => "BLOCKED",
+            Self::FolloweesFull => "FOLLOWEES_FULL",
+            Self::FollowRequestNotFound => "FOLLOW_REQUEST_NOT_FOUND",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
             Self::Overloaded => "OVERLOADED",
             Self::Unavailable => "UNAVAILABLE",
@@ -111,9 +123,13 @@ impl Reason {
             | Self::TokenExpired
             | Self::CredentialsWrong
             | Self::SessionMissing => S::UNAUTHORIZED,
-            Self::NotAllowed => S::FORBIDDEN,
-            Self::UserNotFound | Self::PostNotFound | Self::SessionNotFound | Self::MethodNotFound => S::NOT_FOUND,
-            Self::HandleTaken | Self::EmailTaken | Self::IdempotencyKeyTaken => S::CONFLICT,
+            Self::NotAllowed | Self::Blocked => S::FORBIDDEN,
+            Self::UserNotFound
+            | Self::PostNotFound
+            | Self::SessionNotFound
+            | Self::FollowRequestNotFound
+            | Self::MethodNotFound => S::NOT_FOUND,
+            Self::HandleTaken | Self::EmailTaken | Self::IdempotencyKeyTaken | Self::FolloweesFull => S::CONFLICT,
             Self::DeadlineExceeded => S::GATEWAY_TIMEOUT,
             Self::TooManyAttempts | Self::Overloaded => S::TOO_MANY_REQUESTS,
             Self::Unavailable => S::SERVICE_UNAVAILABLE,

@@ -53,6 +53,28 @@ pub mod kind {
     pub const USER_CHANGED: &str = "user.changed";
     /// An account was deleted.
     pub const USER_DELETED: &str = "user.deleted";
+    /// Someone no longer follows someone.
+    pub const UNFOLLOWED: &str = "graph.unfollowed";
+    /// Someone blocks someone.
+    pub const BLOCKED: &str = "graph.blocked";
+    /// A block has ended.
+    pub const UNBLOCKED: &str = "graph.unblocked";
+    /// Someone mutes someone.
+    pub const MUTED: &str = "graph.muted";
+    /// A mute was ended.
+    pub const UNMUTED: &str = "graph.unmuted";
+    /// Someone asks to follow a private account.
+    pub const FOLLOW_REQUESTED: &str = "graph.follow_requested";
+    /// A request to follow was accepted.
+    pub const FOLLOW_ACCEPTED: &str = "graph.follow_accepted";
+    /// A request to follow was rejected.
+    pub const FOLLOW_REJECTED: &str = "graph.follow_rejected";
+    /// A request to follow is off.
+    pub const FOLLOW_WITHDRAWN: &str = "graph.follow_withdrawn";
+    /// An account became private, or public again.
+    pub const PRIVACY_CHANGED: &str = "user.privacy_changed";
+    /// An author of another server became known, or is called something else.
+    pub const REMOTE_AUTHOR_UPSERTED: &str = "user.remote_upserted";
 }
 
 impl Payload {
@@ -67,6 +89,17 @@ impl Payload {
             Self::Mark(_) => kind::MARK,
             Self::UserChanged(_) => kind::USER_CHANGED,
             Self::UserDeleted(_) => kind::USER_DELETED,
+            Self::Unfollowed(_) => kind::UNFOLLOWED,
+            Self::Blocked(_) => kind::BLOCKED,
+            Self::Unblocked(_) => kind::UNBLOCKED,
+            Self::Muted(_) => kind::MUTED,
+            Self::Unmuted(_) => kind::UNMUTED,
+            Self::FollowRequested(_) => kind::FOLLOW_REQUESTED,
+            Self::FollowAccepted(_) => kind::FOLLOW_ACCEPTED,
+            Self::FollowRejected(_) => kind::FOLLOW_REJECTED,
+            Self::FollowWithdrawn(_) => kind::FOLLOW_WITHDRAWN,
+            Self::PrivacyChanged(_) => kind::PRIVACY_CHANGED,
+            Self::RemoteAuthorUpserted(_) => kind::REMOTE_AUTHOR_UPSERTED,
         }
     }
 
@@ -74,8 +107,21 @@ impl Payload {
     #[must_use]
     pub const fn topic(&self) -> Topic {
         match self {
-            Self::UserCreated(_) | Self::UserChanged(_) | Self::UserDeleted(_) => Topic::Users,
-            Self::Followed(_) => Topic::Graph,
+            Self::UserCreated(_)
+            | Self::UserChanged(_)
+            | Self::UserDeleted(_)
+            | Self::PrivacyChanged(_)
+            | Self::RemoteAuthorUpserted(_) => Topic::Users,
+            Self::Followed(_)
+            | Self::Unfollowed(_)
+            | Self::Blocked(_)
+            | Self::Unblocked(_)
+            | Self::Muted(_)
+            | Self::Unmuted(_)
+            | Self::FollowRequested(_)
+            | Self::FollowAccepted(_)
+            | Self::FollowRejected(_)
+            | Self::FollowWithdrawn(_) => Topic::Graph,
             Self::PostCreated(_) | Self::Mark(_) => Topic::Posts,
             Self::Liked(_) => Topic::Likes,
         }
@@ -89,6 +135,17 @@ impl Payload {
             Self::Followed(event) => &event.follower_id,
             Self::PostCreated(event) => &event.author_id,
             Self::Liked(event) => &event.post_id,
+            Self::Unfollowed(event) => &event.follower_id,
+            Self::Blocked(event) => &event.blocker_id,
+            Self::Unblocked(event) => &event.blocker_id,
+            Self::Muted(event) => &event.muter_id,
+            Self::Unmuted(event) => &event.muter_id,
+            Self::FollowRequested(event) => &event.requester_id,
+            Self::FollowAccepted(event) => &event.requester_id,
+            Self::FollowRejected(event) => &event.requester_id,
+            Self::FollowWithdrawn(event) => &event.requester_id,
+            Self::PrivacyChanged(event) => &event.user_id,
+            Self::RemoteAuthorUpserted(event) => &event.user_id,
             // It is about a whole partition, which is named where it is sent.
             Self::Mark(_) => "",
             Self::UserChanged(event) => &event.user_id,

@@ -63,3 +63,9 @@ pub fn timestamp(unix_ms: i64) -> prost_types::Timestamp {
     let nanos = i32::try_from(unix_ms.rem_euclid(1000) * 1_000_000).unwrap_or_default();
     prost_types::Timestamp { seconds: unix_ms.div_euclid(1000), nanos }
 }
+
+/// The milliseconds since 1970 of a protobuf timestamp; `None` when they are beyond counting.
+#[must_use]
+pub fn unix_ms(timestamp: &prost_types::Timestamp) -> Option<i64> {
+    timestamp.seconds.checked_mul(1000)?.checked_add(i64::from(timestamp.nanos) / 1_000_000)
+}

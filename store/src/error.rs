@@ -28,6 +28,18 @@ pub enum Error {
     /// The idempotency key was used for another text.
     #[error("the idempotency key was used for another text")]
     KeyTaken,
+    /// One of the two blocks the other.
+    #[error("one of the two blocks the other")]
+    Blocked,
+    /// Whoever would follow follows as many as they may already.
+    #[error("nobody follows more than {max} people")]
+    FolloweesFull {
+        /// How many that is.
+        max: u32,
+    },
+    /// There is nothing to say yes to.
+    #[error("there is no such follow request")]
+    NoRequest,
     /// Changes were in each other's way, and the store undid this one. Whoever makes it again may well succeed.
     #[error("{store} undid the change: {cause}")]
     Conflict {
@@ -79,6 +91,9 @@ impl From<Error> for chassis::Error {
             Error::HandleTaken => Self::new(Reason::HandleTaken, error.to_string()),
             Error::EmailTaken => Self::new(Reason::EmailTaken, error.to_string()),
             Error::KeyTaken => Self::new(Reason::IdempotencyKeyTaken, error.to_string()),
+            Error::Blocked => Self::new(Reason::Blocked, error.to_string()),
+            Error::FolloweesFull { .. } => Self::new(Reason::FolloweesFull, error.to_string()),
+            Error::NoRequest => Self::new(Reason::FollowRequestNotFound, error.to_string()),
             Error::Unavailable { store, ref cause } | Error::Conflict { store, ref cause } => {
                 tracing::warn!(store, "{store} is not available: {cause}");
                 Self::new(Reason::Unavailable, format!("{store} does not answer at the moment; try again"))

@@ -4,6 +4,7 @@
 mod accounts;
 pub mod dead_letters;
 mod fills;
+mod graph;
 mod heads;
 mod migrations;
 mod postgres;
@@ -17,6 +18,10 @@ use bytes::Bytes;
 use chassis::id::Grant;
 pub use dead_letters::DeadLetters;
 pub use fills::{ArchiveFills, Cursor, FillLease, FillStatus};
+pub use graph::{
+    BlockOutcome, Blocks, Counters, FollowOutcome, FollowRequests, Graph, GraphChange, List, Listed, Mutes, Outcome,
+    Pair, Place, Relations, Relationship, RemoteAuthor, RemoteAuthors, Wish,
+};
 pub(crate) use postgres::{Postgres, migrate as migrate_postgres};
 use proto::{EventId, PostId, UserId, event::Topic, freshet::event::v1::envelope::Payload};
 pub use sqlite::Sqlite;
@@ -44,6 +49,16 @@ pub struct Ledger {
     pub accounts: Arc<dyn Accounts>,
     /// Who follows whom.
     pub graph: Arc<dyn Graph>,
+    /// Who blocks whom.
+    pub blocks: Arc<dyn Blocks>,
+    /// Who mutes whom.
+    pub mutes: Arc<dyn Mutes>,
+    /// Who asks to follow whom.
+    pub follow_requests: Arc<dyn FollowRequests>,
+    /// All of that, read.
+    pub relations: Arc<dyn Relations>,
+    /// Authors of other servers.
+    pub remote_authors: Arc<dyn RemoteAuthors>,
     /// Posts and likes.
     pub posts: Arc<dyn Posts>,
     /// Committed events.
@@ -78,6 +93,11 @@ impl Ledger {
     where
         L: Accounts
             + Graph
+            + Blocks
+            + Mutes
+            + FollowRequests
+            + Relations
+            + RemoteAuthors
             + Posts
             + Outbox
             + DeadLetters
@@ -90,6 +110,11 @@ impl Ledger {
         Self {
             accounts: ledger.clone(),
             graph: ledger.clone(),
+            blocks: ledger.clone(),
+            mutes: ledger.clone(),
+            follow_requests: ledger.clone(),
+            relations: ledger.clone(),
+            remote_authors: ledger.clone(),
             posts: ledger.clone(),
             outbox: ledger.clone(),
             dead_letters: ledger.clone(),
@@ -156,25 +181,6 @@ pub struct Likes {
     pub count: i64,
     /// Since when, as a version.
     pub version: i64,
-}
-
-/// Who follows whom.
-#[async_trait]
-pub trait Graph: Send + Sync {
-    /// Makes one follow the other. False when it was so already.
-    async fn follow(&self, follower: UserId, followee: UserId, event: Event<'_, ()>) -> Result<bool, Error>;
-
-    /// The people whom a reader follows.
-    async fn followees(&self, reader: UserId) -> Result<Vec<UserId>, Error>;
-
-    /// The followers of several authors as one list of (author, follower), in that order: a chunk of it, beginning after a
-    /// pair. A chunk that is shorter than `limit` is the last one.
-    async fn followers(
-        &self,
-        authors: &[UserId],
-        after: Option<(UserId, UserId)>,
-        limit: u32,
-    ) -> Result<Vec<(UserId, UserId)>, Error>;
 }
 
 /// Posts and their likes.

@@ -2,6 +2,7 @@
 //! when embedded.
 
 mod attempts;
+mod authors;
 pub mod entry;
 mod memory;
 mod redis;
@@ -11,6 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
 pub use attempts::{Attempts, KNOWN_SOURCES_MAX, Limit};
+pub use authors::{AuthorState, Authors, FOLLOWED_KEPT_MS, FollowVersion, STATE_WRITE_MS_MAX, Special};
 use bytes::Bytes;
 pub use entry::{Coverage, Entry};
 pub use memory::Memory;
@@ -41,6 +43,8 @@ pub const BUILD_MS_MAX: i64 = 5_000;
 pub struct Sets {
     /// Readers' home timelines.
     pub homes: Arc<dyn HomeTimelines>,
+    /// What readers' authors are to them.
+    pub authors: Arc<dyn Authors>,
     /// Authors' newest posts.
     pub recents: Arc<dyn Recents>,
     /// Who is signed in.
@@ -66,6 +70,7 @@ impl Sets {
     pub(crate) fn of<A>(adapter: Arc<A>) -> Self
     where
         A: HomeTimelines
+            + Authors
             + Recents
             + Sessions
             + Attempts
@@ -79,6 +84,7 @@ impl Sets {
     {
         Self {
             homes: adapter.clone(),
+            authors: adapter.clone(),
             recents: adapter.clone(),
             sessions: adapter.clone(),
             attempts: adapter.clone(),
@@ -129,6 +135,8 @@ pub struct Page {
     pub entries: Vec<Entry>,
     /// Down to where the set is complete.
     pub coverage: Coverage,
+    /// What the reader's authors are to them, as of the same moment: entries of those who are hidden are among the others.
+    pub authors: Vec<AuthorState>,
 }
 
 /// Names an edge pod.
@@ -151,25 +159,36 @@ pub trait HomeTimelines: Send + Sync {
     /// clock is past `not_after_unix_ms`: whoever was frozen must fetch the events again.
     async fn push(&self, pushes: &[Push], not_after_unix_ms: i64) -> Result<BTreeMap<PodName, Vec<UserId>>, Error>;
 
-    /// Adds older entries to a home that exists: all that there are down to `complete_to`.
-    async fn merge(&self, reader: UserId, entries: &[Entry], complete_to: Coverage) -> Result<(), Error>;
+    /// A follow: adds the author's older entries to a home that exists, all that there are down to `complete_to`, and ends
+    /// "unfollowed" in the same step, so that the author is never shown with a hole. Does nothing where a newer version of
+    /// the follow is known. Refused as [`Error::Unavailable`] when the clock is past `not_after_unix_ms`.
+    async fn merge(
+        &self,
+        follow: FollowVersion,
+        entries: &[Entry],
+        complete_to: Coverage,
+        not_after_unix_ms: i64,
+    ) -> Result<(), Error>;
 
     /// Down to where a home is complete; `None` when there is no home.
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error>;
 
-    /// A page of a complete home, newest first, with ids below `below`; `None` when there is no complete home.
+    /// A page of a complete home, newest first, with ids below `below`; `None` when there is no complete home, or when the
+    /// states of its authors are not of the same build: a lost key must not look like "nobody is hidden".
     async fn page(&self, reader: UserId, below: Option<EntryId>, limit: usize) -> Result<Option<Page>, Error>;
 
     /// Begins to build a home where there is none, or where a builder died.
     async fn begin_build(&self, reader: UserId) -> Result<Build, Error>;
 
-    /// Ends a build: adds what was read, down to `complete_to`. False when the token is no longer the home's.
+    /// Ends a build: adds what was read, down to `complete_to`, and the states of authors, each unless a newer one was set
+    /// meanwhile. False when the token is no longer the home's.
     async fn finish_build(
         &self,
         reader: UserId,
         token: BuildToken,
         entries: &[Entry],
         complete_to: Coverage,
+        authors: &[AuthorState],
     ) -> Result<bool, Error>;
 }
 

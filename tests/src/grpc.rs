@@ -62,6 +62,21 @@ impl Client {
             revoke_session(user::RevokeSessionRequest) -> user::RevokeSessionResponse;
             revoke_all_sessions(user::RevokeAllSessionsRequest) -> user::RevokeAllSessionsResponse;
             follow(user::FollowRequest) -> user::FollowResponse;
+            unfollow(user::UnfollowRequest) -> user::UnfollowResponse;
+            block(user::BlockRequest) -> user::BlockResponse;
+            unblock(user::UnblockRequest) -> user::UnblockResponse;
+            mute(user::MuteRequest) -> user::MuteResponse;
+            unmute(user::UnmuteRequest) -> user::UnmuteResponse;
+            get_relationship(user::GetRelationshipRequest) -> user::GetRelationshipResponse;
+            list_following(user::ListFollowingRequest) -> user::ListFollowingResponse;
+            list_followers(user::ListFollowersRequest) -> user::ListFollowersResponse;
+            list_blocks(user::ListBlocksRequest) -> user::ListBlocksResponse;
+            list_mutes(user::ListMutesRequest) -> user::ListMutesResponse;
+            set_private(user::SetPrivateRequest) -> user::SetPrivateResponse;
+            list_follow_requests(user::ListFollowRequestsRequest) -> user::ListFollowRequestsResponse;
+            accept_follow(user::AcceptFollowRequest) -> user::AcceptFollowResponse;
+            reject_follow(user::RejectFollowRequest) -> user::RejectFollowResponse;
+            upsert_remote_author(user::UpsertRemoteAuthorRequest) -> user::UpsertRemoteAuthorResponse;
         }
         PostServiceClient {
             create_post(post::CreatePostRequest) -> post::CreatePostResponse;

@@ -1,6 +1,7 @@
 //! A person who uses a sandbox: what they do, and what they see.
 
 pub mod account;
+mod graph;
 
 use std::net::SocketAddr;
 

@@ -1,18 +1,21 @@
 //! Home timelines: a page comes from the reader's set down to its coverage, and from the archive below it. A reader without
-//! a set gets one.
+//! a set gets one. Authors who are muted, blocked or no longer followed are left out when the page is read.
 
 mod fan_in;
 pub(crate) mod grpc;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
-use chassis::{Error, Reason, page::PageLimit};
+use chassis::{Clock, Error, Reason, page::PageLimit};
 use fan_in::FanIn;
 use proto::{EntryId, UserId};
 use store::{
     Stores,
-    ledger::{Accounts, Post, Posts},
-    sets::{Build, Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines},
+    ledger::{Accounts, Post, Posts, Relations},
+    sets::{Build, Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, Page},
 };
 
 /// How many entries a build puts into a home: as many as a cut leaves, so that the first push does not cut it.
@@ -31,16 +34,26 @@ pub(crate) struct Homes {
     sets: Arc<dyn HomeTimelines>,
     accounts: Arc<dyn Accounts>,
     posts: Arc<dyn Posts>,
+    relations: Arc<dyn Relations>,
+    clock: Arc<dyn Clock>,
     fan_in: FanIn,
 }
 
 impl Homes {
-    pub(crate) fn new(stores: &Stores) -> Self {
+    pub(crate) fn new(stores: &Stores, clock: Arc<dyn Clock>) -> Self {
+        let relations = stores.ledger.relations.clone();
         Self {
             sets: stores.sets.homes.clone(),
             accounts: stores.ledger.accounts.clone(),
             posts: stores.ledger.posts.clone(),
-            fan_in: FanIn { graph: stores.ledger.graph.clone(), archive: stores.archive.posts_by_author.clone() },
+            fan_in: FanIn {
+                graph: stores.ledger.graph.clone(),
+                relations: relations.clone(),
+                clock: clock.clone(),
+                archive: stores.archive.posts_by_author.clone(),
+            },
+            relations,
+            clock,
         }
     }
 
@@ -53,40 +66,68 @@ impl Homes {
         Ok(HomePage { posts: self.hydrate(&entries).await?, next })
     }
 
+    /// Entries that the reader may see. Where some of a page are hidden, the set is asked for more.
     async fn entries(&self, reader: UserId, below: Option<EntryId>, limit: usize) -> Result<Vec<Entry>, Error> {
-        let page = match self.sets.page(reader, below, limit).await? {
-            Some(page) => Some(page),
+        let (mut shown, mut below) = (Vec::with_capacity(limit), below);
+        loop {
+            let wanted = limit - shown.len();
+            // Another pod is still building: the archive knows everything that its set will.
+            let Some(page) = self.set_page(reader, below, wanted).await? else {
+                shown.extend(self.fan_in.page(reader, below, wanted).await?);
+                return Ok(shown);
+            };
+            let (coverage, last) = (page.coverage, page.entries.last().map(|entry| entry.id));
+            let was_full = page.entries.len() >= wanted;
+            shown.extend(self.visible(page));
+            if was_full && shown.len() < limit {
+                below = last;
+                continue;
+            }
+            if let Some(bottom) = coverage.bottom()
+                && shown.len() < limit
+            {
+                let below = below.map_or(bottom, |below| below.min(bottom));
+                shown.extend(self.fan_in.page(reader, Some(below), limit - shown.len()).await?);
+            }
+            return Ok(shown);
+        }
+    }
+
+    /// A page of the reader's set, which is built where there is none; `None` when another pod does that.
+    async fn set_page(&self, reader: UserId, below: Option<EntryId>, limit: usize) -> Result<Option<Page>, Error> {
+        match self.sets.page(reader, below, limit).await? {
+            Some(page) => Ok(Some(page)),
             // Only people have homes: nobody can fill the sets with those of ids that are nobody's.
             None if !self.accounts.exists(reader).await? => {
-                return Err(Error::new(Reason::UserNotFound, "there is no such user"));
+                Err(Error::new(Reason::UserNotFound, "there is no such user"))
             }
             None => {
                 self.build(reader).await?;
-                self.sets.page(reader, below, limit).await?
+                Ok(self.sets.page(reader, below, limit).await?)
             }
-        };
-        // Another pod is still building: the archive knows everything that its set will.
-        let Some(page) = page else { return self.fan_in.page(reader, below, limit).await };
-        let mut entries = page.entries;
-        if let Some(bottom) = page.coverage.bottom()
-            && entries.len() < limit
-        {
-            let below = below.map_or(bottom, |below| below.min(bottom));
-            entries.extend(self.fan_in.page(reader, Some(below), limit - entries.len()).await?);
         }
-        Ok(entries)
+    }
+
+    /// What is left of a page without the authors who are hidden now.
+    fn visible(&self, page: Page) -> impl Iterator<Item = Entry> {
+        let now = self.clock.unix_ms();
+        let hidden: HashSet<_> =
+            page.authors.iter().filter(|state| state.hides_at(now)).map(|state| state.author).collect();
+        page.entries.into_iter().filter(move |entry| !hidden.contains(&entry.author))
     }
 
     /// Builds a home where there is none. The keys are made before anything is read, and fan-out writes the archive before it
-    /// pushes: so of a post and a build at the same moment, at least one sees the other.
+    /// pushes: so of a post and a build at the same moment, at least one sees the other. Whoever mutes meanwhile writes into
+    /// the keys too, and what is read here never overwrites a newer state.
     async fn build(&self, reader: UserId) -> Result<(), Error> {
         let Build::Mine(token) = self.sets.begin_build(reader).await? else { return Ok(()) };
-        let entries = self.fan_in.page(reader, None, BUILD_ENTRIES).await?;
+        let authors = self.relations.hidden(reader).await?;
+        let entries = self.fan_in.newest(reader, BUILD_ENTRIES).await?;
         let complete_to = match entries.last() {
             Some(last) if entries.len() == BUILD_ENTRIES => Coverage::down_to(last.id),
             _ => Coverage::TO_THE_BEGINNING,
         };
-        self.sets.finish_build(reader, token, &entries, complete_to).await?;
+        self.sets.finish_build(reader, token, &entries, complete_to, &authors).await?;
         Ok(())
     }
 

@@ -45,10 +45,10 @@ pub struct Parts {
 pub async fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> {
     let Parts { pod, stores, clock, random, keyring, grpc, config } = parts;
     let ids = store::writer::keep(&pod, stores.ledger.writer_numbers.clone(), clock.clone()).await?;
-    let people = people::People::new(&stores, ids.clone(), clock, random, config.people)?;
+    let people = people::People::new(&stores, ids.clone(), clock.clone(), random, config.people)?;
     let posts = posts::Posts::new(&stores, ids);
     posts.start_forgetting_keys(&pod);
-    let homes = home::Homes::new(&stores);
+    let homes = home::Homes::new(&stores, clock);
     grpc::Server::default()
         .with(people::grpc::service(people))
         .with(posts::grpc::service(posts))

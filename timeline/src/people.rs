@@ -1,8 +1,9 @@
-//! People: accounts, sessions, following.
+//! People: accounts, sessions, and what people are to each other.
 
 mod accounts;
 mod attempts;
 mod email;
+mod graph;
 pub(crate) mod grpc;
 mod name;
 mod password;
@@ -13,16 +14,9 @@ use std::{sync::Arc, time::Duration};
 
 use attempts::Attempts;
 use chassis::{Clock, Error, Random, config::Keys, id::Minter};
+use graph::Graph;
 use password::Hasher;
-use proto::{
-    UserId,
-    freshet::event::v1::{Followed, envelope::Payload},
-};
-use store::{
-    Stores,
-    ledger::{Accounts, Event, Graph},
-    sets::Sessions,
-};
+use store::{Stores, ledger::Accounts, sets::Sessions};
 
 /// How people sign in.
 #[derive(Clone, Debug)]
@@ -31,6 +25,7 @@ pub(crate) struct Config {
     attempts: attempts::Config,
     session_ttl: Duration,
     session_max: Duration,
+    graph: graph::Config,
 }
 
 impl Config {
@@ -43,14 +38,15 @@ impl Config {
         let session_ttl = keys.duration("people.session_ttl", 30 * day, range.clone(), about);
         let about = "how long a session lasts at the most";
         let session_max = keys.duration("people.session_max", 180 * day, range, about);
-        Self { passwords, attempts: attempts::Config::read(keys), session_ttl, session_max }
+        let (attempts, graph) = (attempts::Config::read(keys), graph::Config::read(keys));
+        Self { passwords, attempts, session_ttl, session_max, graph }
     }
 }
 
 /// Accounts, sessions, and who follows whom.
 pub(crate) struct People {
     accounts: Arc<dyn Accounts>,
-    graph: Arc<dyn Graph>,
+    graph: Graph,
     sessions: Arc<dyn Sessions>,
     attempts: Attempts,
     ids: Arc<Minter>,
@@ -72,7 +68,7 @@ impl People {
         let hasher = Hasher::new(&config.passwords, random.clone())?;
         Ok(Self {
             accounts: stores.ledger.accounts.clone(),
-            graph: stores.ledger.graph.clone(),
+            graph: Graph::new(stores, ids.clone(), clock.clone(), &config.graph),
             sessions: stores.sets.sessions.clone(),
             attempts: Attempts::new(stores.sets.attempts.clone(), random.clone(), config.attempts),
             ids,
@@ -82,16 +78,5 @@ impl People {
             session_ttl: config.session_ttl,
             session_max: config.session_max,
         })
-    }
-
-    async fn follow(&self, follower: UserId, followee: UserId) -> Result<(), Error> {
-        if follower == followee {
-            return Err(Error::invalid("followee_id", "must be somebody else: nobody follows themselves"));
-        }
-        let compose = |(): &()| {
-            Payload::Followed(Followed { follower_id: follower.to_string(), followee_id: followee.to_string() })
-        };
-        self.graph.follow(follower, followee, Event { id: self.ids.mint()?, compose: &compose }).await?;
-        Ok(())
     }
 }

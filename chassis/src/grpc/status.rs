@@ -51,8 +51,11 @@ const fn code(reason: Reason) -> Code {
         | Reason::TokenExpired
         | Reason::CredentialsWrong
         | Reason::SessionMissing => Code::Unauthenticated,
-        Reason::NotAllowed => Code::PermissionDenied,
-        Reason::UserNotFound | Reason::PostNotFound | Reason::SessionNotFound => Code::NotFound,
+        Reason::NotAllowed | Reason::Blocked => Code::PermissionDenied,
+        Reason::UserNotFound | Reason::PostNotFound | Reason::SessionNotFound | Reason::FollowRequestNotFound => {
+            Code::NotFound
+        }
+        Reason::FolloweesFull => Code::FailedPrecondition,
         Reason::MethodNotFound => Code::Unimplemented,
         Reason::HandleTaken | Reason::EmailTaken | Reason::IdempotencyKeyTaken => Code::AlreadyExists,
         Reason::DeadlineExceeded => Code::DeadlineExceeded,

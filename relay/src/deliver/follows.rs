@@ -1,58 +1,94 @@
-//! Someone follows someone: what the followee wrote comes into the follower's home.
+//! Someone follows someone, or no longer does: the archive learns of it, and the follower's home gets what the followee wrote,
+//! or loses it.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
+use chassis::Clock;
 use proto::{PostId, freshet::event::v1::envelope::Payload};
 use store::{
     Stores,
     archive::{Archive, Edge},
     consumer::{Event, Failure, Handler},
-    sets::{Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines},
+    ledger::{Graph, Pair},
+    sets::{AuthorState, Authors, Coverage, Entry, FollowVersion, HOME_MEMBERS_KEPT, HomeTimelines, Special},
 };
 use tokio::time::Instant;
 
-use super::{mismatch, parse};
+use super::{deadline_ms, mismatch, parse};
 
-/// Applies follows.
-pub(super) struct Followed {
+/// Applies follows and their ends.
+pub(super) struct Follows {
     archive: Archive,
+    graph: Arc<dyn Graph>,
     homes: Arc<dyn HomeTimelines>,
+    authors: Arc<dyn Authors>,
+    clock: Arc<dyn Clock>,
 }
 
-impl Followed {
-    pub(super) fn new(stores: &Stores) -> Self {
-        Self { archive: stores.archive.clone(), homes: stores.sets.homes.clone() }
+impl Follows {
+    pub(super) fn new(stores: &Stores, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            archive: stores.archive.clone(),
+            graph: stores.ledger.graph.clone(),
+            homes: stores.sets.homes.clone(),
+            authors: stores.sets.authors.clone(),
+            clock,
+        }
+    }
+
+    /// Those edges that nothing newer is known of. An event may come long after the sets forgot what came after it: the
+    /// ledger has not.
+    async fn newest(&self, edges: Vec<Edge>) -> Result<Vec<Edge>, Failure> {
+        let pairs: Vec<_> = edges.iter().map(|edge| Pair { from: edge.follower, to: edge.followee }).collect();
+        let known = self.graph.edges(&pairs).await?;
+        let known: HashMap<_, _> = known.iter().map(|edge| ((edge.follower, edge.followee), edge.version)).collect();
+        let is_newest =
+            |edge: &Edge| known.get(&(edge.follower, edge.followee)).is_none_or(|known| *known <= edge.version);
+        Ok(edges.into_iter().filter(is_newest).collect())
     }
 
     /// Merges the followee's posts into a home that is there, down to its coverage. A home that is not there will be built
     /// with them.
-    async fn merge(&self, Edge { follower: reader, followee, .. }: Edge) -> Result<(), Failure> {
-        if self.homes.coverage(reader).await?.is_none() {
+    async fn merge(&self, follow: FollowVersion, not_after_ms: i64) -> Result<(), Failure> {
+        if self.homes.coverage(follow.reader).await?.is_none() {
             return Ok(());
         }
         let wanted = HOME_MEMBERS_KEPT - 1;
         let rows = u32::try_from(wanted).unwrap_or(u32::MAX);
-        let posts = self.archive.posts_by_author.page(followee, None::<PostId>, rows).await?;
+        let posts = self.archive.posts_by_author.page(follow.author, None::<PostId>, rows).await?;
         // Where the followee has more posts than fit, what lies below the last of these is read from the archive.
         let complete_to = match posts.last() {
             Some(last) if posts.len() == wanted => Coverage::down_to(last.id.into()),
             _ => Coverage::TO_THE_BEGINNING,
         };
         let entries: Vec<_> = posts.iter().map(|post| Entry { id: post.id.into(), author: post.author }).collect();
-        Ok(self.homes.merge(reader, &entries, complete_to).await?)
+        Ok(self.homes.merge(follow, &entries, complete_to, not_after_ms).await?)
+    }
+
+    /// Hides the followee, as the call that ended the follow did before its answer, and then scrubs: only while nobody has
+    /// followed again.
+    async fn scrub(&self, ended: FollowVersion, not_after_ms: i64) -> Result<(), Failure> {
+        let state = AuthorState::new(ended.author, Special::Unfollowed, true, ended.version);
+        self.authors.set(ended.reader, &[state], not_after_ms).await?;
+        Ok(self.authors.scrub(ended).await?)
     }
 }
 
 #[async_trait]
-impl Handler for Followed {
+impl Handler for Follows {
     /// Stores the edges before it reads the posts, as a fan-out stores the posts before it reads the followers: of the two at
     /// the same moment, at least one sees the other.
-    async fn apply(&self, events: &[Event], _not_after: Instant) -> Result<(), Failure> {
+    async fn apply(&self, events: &[Event], not_after: Instant) -> Result<(), Failure> {
         let edges = events.iter().map(edge).collect::<Result<Vec<_>, _>>()?;
+        let not_after_ms = deadline_ms(&*self.clock, not_after);
         self.archive.follows.set(&edges).await?;
-        for edge in edges {
-            self.merge(edge).await?;
+        for edge in self.newest(edges).await? {
+            let version = FollowVersion { reader: edge.follower, author: edge.followee, version: edge.version };
+            match edge.active {
+                true => self.merge(version, not_after_ms).await?,
+                false => self.scrub(version, not_after_ms).await?,
+            }
         }
         Ok(())
     }
@@ -60,11 +96,15 @@ impl Handler for Followed {
 
 /// The edge that an event tells of.
 fn edge(event: &Event) -> Result<Edge, Failure> {
-    let Some(Payload::Followed(followed)) = &event.envelope.payload else { return Err(mismatch(event)) };
+    let (follower, followee, active) = match &event.envelope.payload {
+        Some(Payload::Followed(followed)) => (&followed.follower_id, &followed.followee_id, true),
+        Some(Payload::Unfollowed(ended)) => (&ended.follower_id, &ended.followee_id, false),
+        _ => return Err(mismatch(event)),
+    };
     Ok(Edge {
-        follower: parse("follower_id", &followed.follower_id)?,
-        followee: parse("followee_id", &followed.followee_id)?,
-        active: true,
+        follower: parse("follower_id", follower)?,
+        followee: parse("followee_id", followee)?,
+        active,
         version: event.envelope.version,
     })
 }

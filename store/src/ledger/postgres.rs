@@ -15,6 +15,10 @@ mod wakeups;
 mod accounts;
 #[path = "sql/archive.rs"]
 mod archive;
+#[path = "sql/blocks.rs"]
+mod blocks;
+#[path = "sql/counters.rs"]
+mod counters;
 #[path = "sql/dead_letters.rs"]
 mod dead_letters;
 #[path = "sql/event.rs"]
@@ -35,10 +39,18 @@ mod letter_orders;
 mod marks;
 #[path = "sql/outbox.rs"]
 mod outbox;
+#[path = "sql/pairs.rs"]
+mod pairs;
 #[path = "sql/posts.rs"]
 mod posts;
 #[path = "sql/refused.rs"]
 mod refused;
+#[path = "sql/relations.rs"]
+mod relations;
+#[path = "sql/remote.rs"]
+mod remote;
+#[path = "sql/requests.rs"]
+mod requests;
 #[path = "sql/row.rs"]
 mod row;
 #[path = "sql/writers.rs"]

@@ -6,6 +6,10 @@
 mod accounts;
 #[path = "sql/archive.rs"]
 mod archive;
+#[path = "sql/blocks.rs"]
+mod blocks;
+#[path = "sql/counters.rs"]
+mod counters;
 #[path = "sql/dead_letters.rs"]
 mod dead_letters;
 #[path = "sql/event.rs"]
@@ -26,10 +30,18 @@ mod letter_orders;
 mod marks;
 #[path = "sql/outbox.rs"]
 mod outbox;
+#[path = "sql/pairs.rs"]
+mod pairs;
 #[path = "sql/posts.rs"]
 mod posts;
 #[path = "sql/refused.rs"]
 mod refused;
+#[path = "sql/relations.rs"]
+mod relations;
+#[path = "sql/remote.rs"]
+mod remote;
+#[path = "sql/requests.rs"]
+mod requests;
 #[path = "sql/row.rs"]
 mod row;
 #[path = "sql/writers.rs"]
@@ -286,12 +298,11 @@ mod tests {
     use chassis::clock::System;
     use proto::{
         EventId, UserId,
-        freshet::event::v1::{Followed, envelope::Payload},
         id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
     };
 
     use super::*;
-    use crate::ledger::{Event, Graph as _};
+    use crate::ledger::{Event, Graph as _, GraphChange, Pair};
 
     fn fresh_id() -> EventId {
         EventId::new((System.unix_ms() - EPOCH_UNIX_MS) << (WRITER_BITS + SEQUENCE_BITS)).unwrap()
@@ -305,12 +316,13 @@ mod tests {
         let rows = format!(
             "INSERT INTO accounts (id, handle, display_name, created_at_ms, version) \
                  VALUES (1, 'a', '', 0, 0), (2, 'b', '', 0, 0); \
+             INSERT INTO user_counters (user_id) VALUES (1), (2); \
              INSERT INTO follows VALUES (1, 2, FALSE, {far})"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(ledger.writer()).await.unwrap();
-        let compose = |(): &()| Payload::Followed(Followed { follower_id: "1".into(), followee_id: "2".into() });
-        let event = Event { id: fresh_id(), compose: &compose };
-        assert!(ledger.follow(UserId::new(1).unwrap(), UserId::new(2).unwrap(), event).await.unwrap());
+        let pair = Pair { from: UserId::new(1).unwrap(), to: UserId::new(2).unwrap() };
+        let events = [(); 2].map(|()| Event { id: fresh_id(), compose: &GraphChange::payload });
+        assert!(ledger.follow(pair, 10, events).await.unwrap().changed);
         let version: i64 = sqlx::query_scalar("SELECT version FROM follows").fetch_one(ledger.reader()).await.unwrap();
         assert_eq!(version, far + 1);
     }

@@ -2,6 +2,7 @@
 //! same rebuild.
 
 mod attempts;
+mod authors;
 mod connections;
 mod homes;
 mod hot;

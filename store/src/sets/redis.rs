@@ -2,6 +2,7 @@
 //! which is one step; what is only read, by plain commands.
 
 mod attempts;
+mod authors;
 mod connections;
 mod error;
 mod homes;

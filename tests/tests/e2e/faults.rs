@@ -322,7 +322,7 @@ async fn r9_the_archive_is_dropped_and_made_again() {
     let expected = [posts, 2 * posts, follows, follows];
     wait::until("every row of the ledger in the archive", async || {
         let mut found = Vec::new();
-        for table in ["posts_by_author", "public_posts", "following_by_user", "followers_by_user"] {
+        for table in ["posts_by_author", "public_posts", "following_by_user", "followers_by_user_bucket"] {
             found.push(cql.count(&format!("{keyspace}.{table}")).await);
         }
         (found == expected).then_some(())

@@ -9,6 +9,7 @@ mod dead_letters;
 mod docs;
 mod edge;
 mod faults;
+mod graph;
 mod letter_copies;
 mod oracle;
 mod people;

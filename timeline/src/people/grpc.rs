@@ -1,9 +1,11 @@
-//! UserService: from the wire to [`People`] and back. What is about accounts and sessions is translated in files of its own.
+//! UserService: from the wire to [`People`] and back. What is about accounts, sessions and the graph is
+//! translated in files of its own.
 
 mod accounts;
+mod graph;
 mod sessions;
 
-use chassis::{error::InField as _, grpc::answer};
+use chassis::grpc::answer;
 use proto::freshet::user::v1::{
     self as wire,
     user_service_server::{UserService, UserServiceServer},
@@ -104,12 +106,99 @@ impl UserService for People {
     }
 
     async fn follow(&self, request: Request<wire::FollowRequest>) -> Result<Response<wire::FollowResponse>, Status> {
-        answer(request, async |wire| {
-            let follower = wire.follower_id.parse().in_field("follower_id")?;
-            let followee = wire.followee_id.parse().in_field("followee_id")?;
-            People::follow(self, follower, followee).await?;
-            Ok(wire::FollowResponse {})
-        })
-        .await
+        answer(request, async |wire| graph::follow(&self.graph, wire).await).await
+    }
+
+    async fn unfollow(
+        &self,
+        request: Request<wire::UnfollowRequest>,
+    ) -> Result<Response<wire::UnfollowResponse>, Status> {
+        answer(request, async |wire| graph::unfollow(&self.graph, wire).await).await
+    }
+
+    async fn block(&self, request: Request<wire::BlockRequest>) -> Result<Response<wire::BlockResponse>, Status> {
+        answer(request, async |wire| graph::block(&self.graph, wire).await).await
+    }
+
+    async fn unblock(&self, request: Request<wire::UnblockRequest>) -> Result<Response<wire::UnblockResponse>, Status> {
+        answer(request, async |wire| graph::unblock(&self.graph, wire).await).await
+    }
+
+    async fn mute(&self, request: Request<wire::MuteRequest>) -> Result<Response<wire::MuteResponse>, Status> {
+        answer(request, async |wire| graph::mute(&self.graph, wire).await).await
+    }
+
+    async fn unmute(&self, request: Request<wire::UnmuteRequest>) -> Result<Response<wire::UnmuteResponse>, Status> {
+        answer(request, async |wire| graph::unmute(&self.graph, wire).await).await
+    }
+
+    async fn get_relationship(
+        &self,
+        request: Request<wire::GetRelationshipRequest>,
+    ) -> Result<Response<wire::GetRelationshipResponse>, Status> {
+        answer(request, async |wire| graph::get_relationship(&self.graph, wire).await).await
+    }
+
+    async fn list_following(
+        &self,
+        request: Request<wire::ListFollowingRequest>,
+    ) -> Result<Response<wire::ListFollowingResponse>, Status> {
+        answer(request, async |wire| graph::list_following(&self.graph, wire).await).await
+    }
+
+    async fn list_followers(
+        &self,
+        request: Request<wire::ListFollowersRequest>,
+    ) -> Result<Response<wire::ListFollowersResponse>, Status> {
+        answer(request, async |wire| graph::list_followers(&self.graph, wire).await).await
+    }
+
+    async fn list_blocks(
+        &self,
+        request: Request<wire::ListBlocksRequest>,
+    ) -> Result<Response<wire::ListBlocksResponse>, Status> {
+        answer(request, async |wire| graph::list_blocks(&self.graph, wire).await).await
+    }
+
+    async fn list_mutes(
+        &self,
+        request: Request<wire::ListMutesRequest>,
+    ) -> Result<Response<wire::ListMutesResponse>, Status> {
+        answer(request, async |wire| graph::list_mutes(&self.graph, wire).await).await
+    }
+
+    async fn set_private(
+        &self,
+        request: Request<wire::SetPrivateRequest>,
+    ) -> Result<Response<wire::SetPrivateResponse>, Status> {
+        answer(request, async |wire| graph::set_private(&self.graph, wire).await).await
+    }
+
+    async fn list_follow_requests(
+        &self,
+        request: Request<wire::ListFollowRequestsRequest>,
+    ) -> Result<Response<wire::ListFollowRequestsResponse>, Status> {
+        answer(request, async |wire| graph::list_follow_requests(&self.graph, wire).await).await
+    }
+
+    async fn accept_follow(
+        &self,
+        request: Request<wire::AcceptFollowRequest>,
+    ) -> Result<Response<wire::AcceptFollowResponse>, Status> {
+        answer(request, async |wire| graph::accept_follow(&self.graph, wire).await).await
+    }
+
+    async fn reject_follow(
+        &self,
+        request: Request<wire::RejectFollowRequest>,
+    ) -> Result<Response<wire::RejectFollowResponse>, Status> {
+        answer(request, async |wire| graph::reject_follow(&self.graph, wire).await).await
+    }
+
+    async fn upsert_remote_author(
+        &self,
+        request: Request<wire::UpsertRemoteAuthorRequest>,
+    ) -> Result<Response<wire::UpsertRemoteAuthorResponse>, Status> {
+        answer(request, async |wire| graph::upsert_remote_author(&self.graph, wire).await).await
     }
 }

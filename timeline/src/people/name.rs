@@ -65,7 +65,12 @@ pub(super) struct InvalidDisplayName;
 impl DisplayName {
     /// The given name; the handle when there is none.
     pub(super) fn new(text: &str, handle: &Handle) -> Result<Self, InvalidDisplayName> {
-        Ok(Self::optional(text)?.unwrap_or_else(|| Self(handle.0.clone())))
+        Self::or(text, &handle.0)
+    }
+
+    /// The given name; something else when there is none.
+    pub(super) fn or(text: &str, other: &str) -> Result<Self, InvalidDisplayName> {
+        Ok(Self::optional(text)?.unwrap_or_else(|| Self(other.to_owned())))
     }
 
     /// The given name, if there is one.

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The schema of this release. It rises with every change.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 /// How long a removal is remembered by every node: longer than the event log keeps what could undo it (7 days).
 const GC_GRACE_SECONDS: u32 = 10 * 24 * 60 * 60;
 /// The tables that rows of the ledger are copied to: name, columns, order.
@@ -34,9 +34,10 @@ const TABLES: [(&str, &str, &str); 5] = [
         "follower bigint, followee bigint, PRIMARY KEY (follower, followee)",
         "CLUSTERING ORDER BY (followee ASC)",
     ),
+    // Schema 2 had followers_by_user, a partition for each followee. It is left alone: pods of that release write to it.
     (
-        "followers_by_user",
-        "followee bigint, follower bigint, PRIMARY KEY (followee, follower)",
+        "followers_by_user_bucket",
+        "followee bigint, bucket bigint, follower bigint, PRIMARY KEY ((followee, bucket), follower)",
         "CLUSTERING ORDER BY (follower ASC)",
     ),
     ("public_buckets", "scope text, bucket bigint, PRIMARY KEY (scope, bucket)", "CLUSTERING ORDER BY (bucket DESC)"),
@@ -222,10 +223,10 @@ mod tests {
             "table blue.generations",
             "table blue.posts_by_author",
             "table blue.following_by_user",
-            "table blue.followers_by_user",
+            "table blue.followers_by_user_bucket",
             "table blue.public_buckets",
             "table blue.public_posts",
-            "schema 2 of keyspace blue",
+            "schema 3 of keyspace blue",
         ];
         assert_eq!(names(&nothing), all);
         assert_eq!(names(&found(&["schema_versions"], None)), all[2..]);
@@ -239,13 +240,23 @@ mod tests {
         let expected = [
             "table blue.generations",
             "table blue.following_by_user",
-            "table blue.followers_by_user",
+            "table blue.followers_by_user_bucket",
             "table blue.public_buckets",
             "table blue.public_posts",
             "the grace of table blue.posts_by_author",
-            "schema 2 of keyspace blue",
+            "schema 3 of keyspace blue",
         ];
         assert_eq!(steps, expected);
+    }
+
+    #[test]
+    fn an_archive_of_the_second_schema_gets_its_followers_in_buckets_and_is_filled_again() {
+        let mut tables = every_table();
+        tables.retain(|table| *table != "followers_by_user_bucket");
+        tables.push("followers_by_user");
+        let before = found(&tables, Some(2));
+        assert_eq!(names(&before), ["table blue.followers_by_user_bucket", "schema 3 of keyspace blue"]);
+        assert!(end_of_generation("blue", &before).is_some());
     }
 
     #[test]
@@ -263,6 +274,6 @@ mod tests {
         let url = ScyllaUrl { nodes: vec!["here:9042".to_owned()], credentials: None };
         assert!(refuse_newer(&url, "blue", &found(&[], Some(VERSION))).is_ok());
         let told = refuse_newer(&url, "blue", &found(&[], Some(VERSION + 1))).unwrap_err().to_string();
-        assert!(told.contains("keyspace blue has schema 3, and this binary knows 2"), "{told}");
+        assert!(told.contains("keyspace blue has schema 4, and this binary knows 3"), "{told}");
     }
 }

@@ -4,7 +4,10 @@ use async_trait::async_trait;
 use proto::UserId;
 use sqlx::{QueryBuilder, Row as _};
 
-use super::{Change, KEEP_ROW, LOCK_ROW, LOCK_WHOLE_ROW, Row, SqlLedger, failed, push_is_one_of, row::number};
+use super::{
+    Change, KEEP_ROW, LOCK_ROW, LOCK_WHOLE_ROW, Row, SqlLedger, counters::begin_counting, failed, push_is_one_of,
+    row::number,
+};
 use crate::{
     Entity, Error,
     ledger::{Account, Accounts, Credentials, Event, NewAccount, OwnAccount, ProfileChange},
@@ -105,6 +108,7 @@ impl SqlLedger {
             .execute(&mut *change.transaction)
             .await
             .map_err(failed)?;
+        begin_counting(&mut change, new.id).await?;
         let (handle, display_name) = (new.handle.clone(), new.display_name.clone());
         let account = Account { id: new.id, handle, display_name, bio: String::new(), created_at_ms };
         self.write_event(&mut change, event, version, &account).await?;

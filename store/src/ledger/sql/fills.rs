@@ -198,7 +198,7 @@ fn cursor(row: &Row) -> Result<Cursor, Error> {
     }
 }
 
-fn edge(row: &Row) -> Result<Edge, Error> {
+pub(super) fn edge(row: &Row) -> Result<Edge, Error> {
     Ok(Edge {
         follower: number(row, "follower")?,
         followee: number(row, "followee")?,

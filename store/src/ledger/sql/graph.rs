@@ -2,19 +2,37 @@
 
 use async_trait::async_trait;
 use proto::UserId;
-
 use sqlx::QueryBuilder;
 
-use super::{SqlLedger, accounts::require_users, failed, push_is_one_of, row::number};
+use super::{
+    Change, SqlLedger,
+    accounts::require_users,
+    counters::{count_follow, count_unfollow, lock_both},
+    failed,
+    fills::edge,
+    pairs::{BLOCKS, FOLLOWS, REQUESTS, Stands, is_so, stands},
+    push_is_one_of,
+    row::number,
+};
 use crate::{
     Error,
-    ledger::{Event, Graph},
+    archive::Edge,
+    ledger::{Event, FollowOutcome, Graph, GraphChange, Outcome, Pair, Wish},
 };
 
 #[async_trait]
 impl Graph for SqlLedger {
-    async fn follow(&self, follower: UserId, followee: UserId, event: Event<'_, ()>) -> Result<bool, Error> {
-        self.retried(|| self.try_follow(follower, followee, &event)).await
+    async fn follow(
+        &self,
+        pair: Pair,
+        followees_max: u32,
+        events: [Event<'_, GraphChange>; 2],
+    ) -> Result<FollowOutcome, Error> {
+        self.retried(|| self.try_follow(pair, followees_max, &events)).await
+    }
+
+    async fn unfollow(&self, pair: Pair, event: Event<'_, GraphChange>) -> Result<Outcome, Error> {
+        self.retried(|| self.try_unfollow(pair, &event)).await
     }
 
     async fn followees(&self, reader: UserId) -> Result<Vec<UserId>, Error> {
@@ -40,28 +58,110 @@ impl Graph for SqlLedger {
         let rows = self.answered(query.build().fetch_all(self.reader())).await?;
         rows.iter().map(|row| Ok((number(row, "followee")?, number(row, "follower")?))).collect()
     }
+
+    async fn edges(&self, pairs: &[Pair]) -> Result<Vec<Edge>, Error> {
+        let mut edges = Vec::new();
+        // A reader's edges lie together, and events of one reader often come together.
+        for of_reader in pairs.chunk_by(|one, other| one.from == other.from) {
+            let mut query =
+                QueryBuilder::new("SELECT follower, followee, active, version FROM follows WHERE follower = ");
+            query.push_bind(of_reader[0].from.get()).push(" AND followee");
+            push_is_one_of(&mut query, of_reader.iter().map(|pair| pair.to.get()).collect());
+            for row in &self.answered(query.build().fetch_all(self.reader())).await? {
+                edges.push(edge(row)?);
+            }
+        }
+        Ok(edges)
+    }
 }
 
 impl SqlLedger {
-    async fn try_follow(&self, follower: UserId, followee: UserId, event: &Event<'_, ()>) -> Result<bool, Error> {
+    async fn try_follow(
+        &self,
+        pair: Pair,
+        followees_max: u32,
+        [event, withdrawn]: &[Event<'_, GraphChange>; 2],
+    ) -> Result<FollowOutcome, Error> {
         let mut change = self.begin().await?;
-        require_users(&mut change, [follower, followee]).await?;
-        // One statement: of many at once, the row's lock lets one through, and the others then find it active.
-        let version: Option<i64> = sqlx::query_scalar(
-            "INSERT INTO follows (follower, followee, active, version) VALUES ($1, $2, TRUE, $3) \
-             ON CONFLICT (follower, followee) DO UPDATE SET active = TRUE, version = \
-                 CASE WHEN follows.version < excluded.version THEN excluded.version ELSE follows.version + 1 END \
-             WHERE NOT follows.active RETURNING version",
-        )
-        .bind(follower.get())
-        .bind(followee.get())
-        .bind(change.now_us)
-        .fetch_optional(&mut *change.transaction)
-        .await
-        .map_err(failed)?;
-        let Some(version) = version else { return Ok(false) };
-        self.write_event(&mut change, event, version, &()).await?;
+        require_users(&mut change, [pair.from, pair.to]).await?;
+        // Looked at before the lock is had, because most calls that come twice need none.
+        if is_so(&mut change, FOLLOWS, pair).await? {
+            return Ok(FollowOutcome { wish: Wish::Follows, changed: false });
+        }
+        lock_both(&mut change, pair).await?;
+        for blocks in [pair, pair.reversed()] {
+            if is_so(&mut change, BLOCKS, blocks).await? {
+                return Err(Error::Blocked);
+            }
+        }
+        if is_so(&mut change, FOLLOWS, pair).await? {
+            return Ok(FollowOutcome { wish: Wish::Follows, changed: false });
+        }
+        let (wish, changed) = match is_private(&mut change, pair.to).await? {
+            true => {
+                let asked = self.activate(&mut change, REQUESTS, pair, (event, GraphChange::Requested(pair))).await?;
+                (Wish::Asks, asked.is_some())
+            }
+            false => {
+                self.end(&mut change, REQUESTS, pair, (withdrawn, GraphChange::Withdrawn(pair))).await?;
+                self.begin_follow(&mut change, pair, followees_max, event).await?;
+                (Wish::Follows, true)
+            }
+        };
         self.commit(change).await?;
-        Ok(true)
+        Ok(FollowOutcome { wish, changed })
     }
+
+    /// Writes a follow that is not there. Under the lock of both.
+    pub(super) async fn begin_follow(
+        &self,
+        change: &mut Change,
+        pair: Pair,
+        followees_max: u32,
+        event: &Event<'_, GraphChange>,
+    ) -> Result<(), Error> {
+        self.activate(change, FOLLOWS, pair, (event, GraphChange::Followed(pair))).await?;
+        count_follow(change, pair, followees_max).await
+    }
+
+    /// Ends a follow, or a request to: there is only one of them. Gives the version of a follow that ended. Under the lock of
+    /// both.
+    pub(super) async fn end_follow(
+        &self,
+        change: &mut Change,
+        pair: Pair,
+        event: &Event<'_, GraphChange>,
+    ) -> Result<Option<i64>, Error> {
+        let ended = self.end(change, FOLLOWS, pair, (event, GraphChange::Unfollowed(pair))).await?;
+        match ended {
+            Some(_) => count_unfollow(change, pair).await?,
+            None => _ = self.end(change, REQUESTS, pair, (event, GraphChange::Withdrawn(pair))).await?,
+        }
+        Ok(ended)
+    }
+
+    async fn try_unfollow(&self, pair: Pair, event: &Event<'_, GraphChange>) -> Result<Outcome, Error> {
+        let mut change = self.begin().await?;
+        require_users(&mut change, [pair.from, pair.to]).await?;
+        let found = stands(&mut change, FOLLOWS, pair).await?;
+        if !found.is_some_and(|row| row.active) && !is_so(&mut change, REQUESTS, pair).await? {
+            return Ok(Stands::ended(found));
+        }
+        lock_both(&mut change, pair).await?;
+        let before = change.events;
+        let ended = self.end_follow(&mut change, pair, event).await?;
+        let version = match ended {
+            Some(version) => Some(version),
+            None => Stands::ended(stands(&mut change, FOLLOWS, pair).await?).version,
+        };
+        let changed = change.events > before;
+        self.commit(change).await?;
+        Ok(Outcome { version, changed })
+    }
+}
+
+/// Whether strangers must ask before they follow. Under the lock of the person's counters, it stays so.
+async fn is_private(change: &mut Change, user: UserId) -> Result<bool, Error> {
+    let private = sqlx::query_scalar("SELECT private FROM accounts WHERE id = $1").bind(user.get());
+    private.fetch_one(&mut *change.transaction).await.map_err(failed)
 }

@@ -9,6 +9,7 @@ use sqlx::{QueryBuilder, Row as _};
 use super::{
     LOCK_ROW, Row, SqlLedger,
     accounts::require_users,
+    counters::count_post,
     failed,
     keys::{post_of_key, take_key},
     push_is_one_of,
@@ -77,6 +78,7 @@ impl SqlLedger {
             .execute(&mut *change.transaction)
             .await
             .map_err(failed)?;
+        count_post(&mut change, new.author).await?;
         let (text, likes) = (new.text.clone(), Likes::default());
         let post = Post { id: new.id, author: new.author, text, created_at_ms, likes };
         self.write_event(&mut change, event, version, &post).await?;

@@ -1,6 +1,6 @@
 //! Home timelines in the process, by the same rules as in Redis.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
 use proto::{EntryId, UserId};
@@ -9,20 +9,21 @@ use super::{Memory, SortedSet};
 use crate::{
     Error,
     sets::{
-        BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page,
-        PodName, Push,
+        AuthorState, BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, FollowVersion, HOME_MEMBERS_KEPT,
+        HOME_MEMBERS_MAX, HomeTimelines, Page, PodName, Push, Special,
         entry::{Sentinel, State},
     },
 };
 
-/// A reader's home: entries, and the sentinel as the last member.
+/// A reader's home: entries, and the sentinel as the last member. With it, what the reader's authors are to them.
 pub(super) struct Home {
     set: SortedSet,
+    authors: HashMap<(Special, UserId), AuthorState>,
 }
 
 impl Home {
     fn building(token: BuildToken) -> Self {
-        let mut home = Self { set: SortedSet::default() };
+        let mut home = Self { set: SortedSet::default(), authors: HashMap::new() };
         home.vouch(Sentinel { state: State::Building, token, coverage: Coverage::TO_THE_BEGINNING });
         home
     }
@@ -74,6 +75,28 @@ impl Home {
         entries.iter().try_for_each(|entry| self.add(*entry))
     }
 
+    /// Sets a state, unless one that is as new is there. Tells whether it was set.
+    pub(super) fn set_state(&mut self, state: AuthorState) -> bool {
+        let key = (state.special, state.author);
+        let is_newer = self.authors.get(&key).is_none_or(|known| known.version < state.version);
+        if is_newer {
+            self.authors.insert(key, state);
+        }
+        is_newer
+    }
+
+    /// Takes an author's entries out, while this state holds.
+    pub(super) fn scrub(&mut self, state: AuthorState) -> Result<(), Error> {
+        if self.authors.get(&(state.special, state.author)) != Some(&state) {
+            return Ok(());
+        }
+        let entries = self.entries().collect::<Result<Vec<_>, _>>()?;
+        for entry in entries.into_iter().filter(|entry| entry.author == state.author) {
+            self.set.remove(entry.score(), &entry.member());
+        }
+        Ok(())
+    }
+
     fn entries(&self) -> impl Iterator<Item = Result<Entry, Error>> {
         self.set.members().take(self.set.len() - 1).map(Entry::from_member)
     }
@@ -82,11 +105,7 @@ impl Home {
 #[async_trait]
 impl HomeTimelines for Memory {
     async fn push(&self, pushes: &[Push], not_after_unix_ms: i64) -> Result<BTreeMap<PodName, Vec<UserId>>, Error> {
-        let now = self.clock.unix_ms();
-        if now > not_after_unix_ms {
-            let cause = "the event was fetched too long ago to be applied now".to_owned();
-            return Err(Error::Unavailable { store: "the sets", cause });
-        }
+        let now = self.in_time(not_after_unix_ms)?;
         let mut state = self.state();
         let mut online: BTreeMap<PodName, Vec<UserId>> = BTreeMap::new();
         for Push { reader, entries } in pushes {
@@ -105,8 +124,22 @@ impl HomeTimelines for Memory {
         Ok(online)
     }
 
-    async fn merge(&self, reader: UserId, entries: &[Entry], complete_to: Coverage) -> Result<(), Error> {
-        self.state().homes.get_mut(&reader).map_or(Ok(()), |home| home.merge(entries, complete_to, None))
+    async fn merge(
+        &self,
+        follow: FollowVersion,
+        entries: &[Entry],
+        complete_to: Coverage,
+        not_after_unix_ms: i64,
+    ) -> Result<(), Error> {
+        self.in_time(not_after_unix_ms)?;
+        let mut state = self.state();
+        let Some(home) = state.homes.get_mut(&follow.reader) else { return Ok(()) };
+        let key = (Special::Unfollowed, follow.author);
+        if home.authors.get(&key).is_some_and(|known| known.version > follow.version) {
+            return Ok(());
+        }
+        home.set_state(AuthorState::new(follow.author, Special::Unfollowed, false, follow.version));
+        home.merge(entries, complete_to, None)
     }
 
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error> {
@@ -126,7 +159,8 @@ impl HomeTimelines for Memory {
             })
         };
         let entries = home.entries().filter(wanted).take(limit).collect::<Result<_, _>>()?;
-        Ok(Some(Page { entries, coverage: sentinel.coverage }))
+        let authors = home.authors.values().filter(|state| state.until_ms != AuthorState::OVER).copied().collect();
+        Ok(Some(Page { entries, coverage: sentinel.coverage, authors }))
     }
 
     async fn begin_build(&self, reader: UserId) -> Result<Build, Error> {
@@ -153,11 +187,15 @@ impl HomeTimelines for Memory {
         token: BuildToken,
         entries: &[Entry],
         complete_to: Coverage,
+        authors: &[AuthorState],
     ) -> Result<bool, Error> {
         let mut state = self.state();
         let Some(home) = state.homes.get_mut(&reader) else { return Ok(false) };
         if home.sentinel()?.token != token {
             return Ok(false);
+        }
+        for state in authors {
+            home.set_state(*state);
         }
         home.merge(entries, complete_to, Some(State::Complete))?;
         Ok(true)

@@ -20,6 +20,10 @@ impl SortedSet {
         self.members.insert(Place { score, member: member.into() });
     }
 
+    pub(super) fn remove(&mut self, score: f64, member: &[u8]) {
+        self.members.remove(&Place { score, member: member.into() });
+    }
+
     pub(super) fn len(&self) -> usize {
         self.members.len()
     }

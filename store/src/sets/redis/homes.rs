@@ -6,13 +6,19 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use proto::{EntryId, UserId};
 
-use super::{Redis, error::unavailable, keys::Bucket, script::Call};
+use super::{
+    Redis,
+    authors::{self, TOO_LATE},
+    error::unavailable,
+    keys::Bucket,
+    script::Call,
+};
 use crate::{
     Error,
     error::damaged,
     sets::{
-        BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page,
-        PodName, Push,
+        AuthorState, BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, FOLLOWED_KEPT_MS, FollowVersion,
+        HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page, PodName, Push, Special,
         entry::{Sentinel, State},
     },
 };
@@ -65,24 +71,34 @@ impl Redis {
         told.into_iter().map(|(reader, pod)| Ok((UserId::new(reader).map_err(bad)?, pod))).collect()
     }
 
-    /// Whether there was such a home.
+    /// Adds entries and states, for a follow or for the build with this token. Whether there was such a home.
     async fn merge_call(
         &self,
-        reader: UserId,
-        token: Option<BuildToken>,
+        (reader, token): (UserId, Option<BuildToken>),
         entries: &[Entry],
         complete_to: Coverage,
+        states: &[AuthorState],
+        not_after_unix_ms: i64,
     ) -> Result<bool, Error> {
         let token = token.map(|token| token.0.to_be_bytes());
-        let mut call = Call::default().key(self.keys.home(reader)).arg(token.as_ref().map_or(&[][..], |token| token));
+        let mut call = Call::default().key(self.keys.home(reader)).key(self.keys.authors(reader));
+        call.add_arg(token.as_ref().map_or(&[][..], |token| token));
         call.add_arg(&complete_to.to_bytes());
         call.add_arg(HOME_MEMBERS_MAX);
         call.add_arg(HOME_MEMBERS_KEPT);
+        call.add_arg(not_after_unix_ms);
+        call.add_arg(FOLLOWED_KEPT_MS);
+        call.add_arg(states.len());
+        for state in states {
+            call.add_arg(&state.field());
+            call.add_arg(&state.value());
+        }
         for entry in entries {
             call.add_arg(entry.score());
             call.add_arg(&entry.member());
         }
-        self.scripts.merge.call(&self.link, &call).await
+        let merged: Option<bool> = self.scripts.merge.call(&self.link, &call).await?;
+        merged.ok_or_else(|| unavailable(TOO_LATE))
     }
 }
 
@@ -103,8 +119,15 @@ impl HomeTimelines for Redis {
         Ok(online)
     }
 
-    async fn merge(&self, reader: UserId, entries: &[Entry], complete_to: Coverage) -> Result<(), Error> {
-        self.merge_call(reader, None, entries, complete_to).await.map(|_| ())
+    async fn merge(
+        &self,
+        follow: FollowVersion,
+        entries: &[Entry],
+        complete_to: Coverage,
+        not_after_unix_ms: i64,
+    ) -> Result<(), Error> {
+        let state = AuthorState::new(follow.author, Special::Unfollowed, false, follow.version);
+        self.merge_call((follow.reader, None), entries, complete_to, &[state], not_after_unix_ms).await.map(|_| ())
     }
 
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error> {
@@ -117,6 +140,7 @@ impl HomeTimelines for Redis {
         let home = self.keys.home(reader);
         let mut ask = redis::pipe();
         ask.atomic().cmd("ZRANGE").arg(&home).arg(-1).arg(-1);
+        ask.cmd("HGETALL").arg(self.keys.authors(reader));
         // No home holds more, and Redis takes no larger number than an i64.
         let limit = limit.min(HOME_MEMBERS_MAX);
         match below.map(|below| -below.unix_ms()) {
@@ -130,8 +154,12 @@ impl HomeTimelines for Redis {
             None => ask.cmd("ZRANGE").arg(&home).arg(0).arg(limit - 1),
         };
         let answers: Vec<Vec<Vec<u8>>> = self.link.ask_all(&ask).await?;
-        let Some((last, found)) = answers.split_first() else { return Ok(None) };
+        let [last, states, found @ ..] = &answers[..] else { return Ok(None) };
         let Some(sentinel) = sentinel(last).filter(|sentinel| sentinel.state == State::Complete) else {
+            return Ok(None);
+        };
+        let Some((_, authors)) = authors::read(states)?.filter(|(token, _)| *token == sentinel.token.0.to_be_bytes())
+        else {
             return Ok(None);
         };
         let mut entries = Vec::with_capacity(limit);
@@ -142,12 +170,13 @@ impl HomeTimelines for Redis {
             }
         }
         entries.truncate(limit);
-        Ok(Some(Page { entries, coverage: sentinel.coverage }))
+        Ok(Some(Page { entries, coverage: sentinel.coverage, authors }))
     }
 
     async fn begin_build(&self, reader: UserId) -> Result<Build, Error> {
         let random = self.random.number().to_be_bytes();
-        let call = Call::default().key(self.keys.home(reader)).arg(&random[..2]).arg(BUILD_MS_MAX);
+        let call = Call::default().key(self.keys.home(reader)).key(self.keys.authors(reader));
+        let call = call.arg(&random[..2]).arg(BUILD_MS_MAX);
         let answer: Vec<u8> = self.scripts.begin_build.call(&self.link, &call).await?;
         match answer.as_slice() {
             b"done" => Ok(Build::Done),
@@ -165,8 +194,10 @@ impl HomeTimelines for Redis {
         token: BuildToken,
         entries: &[Entry],
         complete_to: Coverage,
+        authors: &[AuthorState],
     ) -> Result<bool, Error> {
-        self.merge_call(reader, Some(token), entries, complete_to).await
+        // A build that takes too long loses its token: it needs no other limit.
+        self.merge_call((reader, Some(token)), entries, complete_to, authors, i64::MAX).await
     }
 }
 

@@ -52,6 +52,11 @@ impl Keys {
         format!("{}timeline:home:{{{}}}:{reader}", self.prefix, bucket.0)
     }
 
+    /// Hash: what a reader's authors are to them, and the token of the build that it belongs to.
+    pub(super) fn authors(&self, reader: UserId) -> String {
+        format!("{}authors:{{{}}}:{reader}", self.prefix, Bucket::of(reader).0)
+    }
+
     /// What the names of all homes look like.
     pub(super) fn home_pattern(&self) -> String {
         format!("{}timeline:home:*", self.prefix)
@@ -135,6 +140,7 @@ mod tests {
         let keys = Keys::new(&Namespace::default());
         let reader = UserId::new(4242).unwrap();
         assert_eq!(keys.home(reader), "timeline:home:{5}:4242");
+        assert_eq!(keys.authors(reader), "authors:{5}:4242");
         assert_eq!(keys.online(Bucket::of(reader)), "online:{5}");
     }
 

@@ -8,13 +8,13 @@ mod public;
 use chassis::{Clock as _, clock};
 use proto::{
     EventId, PostId, UserId,
-    freshet::event::v1::{Followed, PostCreated, UserCreated, envelope::Payload},
+    freshet::event::v1::{PostCreated, UserCreated, envelope::Payload},
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
 use store::{
     Config,
     archive::{Archive, Chunk, Edge},
-    ledger::{Event, Ledger, Likes, NewAccount, NewPost, Post},
+    ledger::{Event, GraphChange, Ledger, Likes, NewAccount, NewPost, Pair, Post},
     migrate::Mode,
 };
 use tempfile::TempDir;
@@ -130,13 +130,17 @@ impl Opened {
         self.archive.public_posts.add(&posts).await.unwrap();
     }
 
+    /// Makes one follow the other, in the ledger.
+    async fn commit_follow(&self, follower: i64, followee: i64) {
+        let id = 2 * (1_000_000 * follower + followee);
+        let events = [id, id + 1].map(|id| Event { id: event_id(id), compose: &GraphChange::payload });
+        let pair = Pair { from: user(follower), to: user(followee) };
+        self.ledger.graph.follow(pair, 10_000, events).await.unwrap();
+    }
+
     /// Makes one follow the other, in both.
     async fn follow(&self, follower: i64, followee: i64) {
-        let compose = |(): &()| {
-            Payload::Followed(Followed { follower_id: follower.to_string(), followee_id: followee.to_string() })
-        };
-        let event = Event { id: event_id(1_000_000 * follower + followee), compose: &compose };
-        self.ledger.graph.follow(user(follower), user(followee), event).await.unwrap();
+        self.commit_follow(follower, followee).await;
         let edge = Edge { follower: user(follower), followee: user(followee), active: true, version: 1 };
         self.archive.follows.set(&[edge]).await.unwrap();
     }

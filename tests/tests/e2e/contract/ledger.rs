@@ -13,6 +13,7 @@ mod migrations;
 mod outbox;
 pub(super) mod postgres;
 mod posts;
+mod relations;
 mod writers;
 
 use std::{
@@ -24,19 +25,26 @@ use chassis::{Clock as _, clock};
 use prost::Message as _;
 use proto::{
     EventId, PostId, UserId,
-    freshet::event::v1::{Envelope, Followed, Liked, PostCreated, UserCreated, envelope::Payload},
+    freshet::event::v1::{
+        Envelope, Liked, PostCreated, PrivacyChanged, RemoteAuthorUpserted, UserCreated, envelope::Payload,
+    },
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
 use store::{
     Config, Error, Shard,
     archive::Archive,
-    ledger::{Account, Event, Ledger, Likes, NewAccount, NewPost, OutboxRow, Post, ReadFrom},
+    ledger::{
+        Account, BlockOutcome, Event, FollowOutcome, GraphChange, Ledger, Likes, NewAccount, NewPost, OutboxRow,
+        Outcome, Pair, Post, ReadFrom, RemoteAuthor,
+    },
     migrate::Mode,
 };
 use tempfile::TempDir;
 use tests::servers::{self, Adapter};
 
 const SHARDS: u16 = 4;
+/// How many people one may follow here.
+const FOLLOWEES_MAX: u32 = 5;
 
 /// A ledger that is a test's own, and those who write in it.
 struct World {
@@ -105,11 +113,66 @@ impl World {
         people
     }
 
+    /// New events of the graph.
+    fn events_of<const N: usize>(&self) -> [Event<'static, GraphChange>; N] {
+        [(); N].map(|()| Event { id: self.id(), compose: &GraphChange::payload })
+    }
+
+    /// Makes one follow the other, if that is possible. Tells whether that changed anything.
     async fn follow(&self, follower: UserId, followee: UserId) -> Result<bool, Error> {
-        let compose = |(): &()| {
-            Payload::Followed(Followed { follower_id: follower.to_string(), followee_id: followee.to_string() })
+        let pair = Pair { from: follower, to: followee };
+        Ok(self.ledger.graph.follow(pair, FOLLOWEES_MAX, self.events_of()).await?.changed)
+    }
+
+    async fn unfollow(&self, follower: UserId, followee: UserId) -> Result<Outcome, Error> {
+        let [event] = self.events_of();
+        self.ledger.graph.unfollow(Pair { from: follower, to: followee }, event).await
+    }
+
+    async fn block(&self, blocker: UserId, blocked: UserId) -> Result<BlockOutcome, Error> {
+        self.ledger.blocks.block(Pair { from: blocker, to: blocked }, self.events_of()).await
+    }
+
+    async fn unblock(&self, blocker: UserId, blocked: UserId) -> Result<Outcome, Error> {
+        let [event] = self.events_of();
+        self.ledger.blocks.unblock(Pair { from: blocker, to: blocked }, event).await
+    }
+
+    async fn mute(&self, muter: UserId, muted: UserId, until_ms: Option<i64>) -> Result<Outcome, Error> {
+        let [event] = self.events_of();
+        self.ledger.mutes.mute(Pair { from: muter, to: muted }, until_ms, event).await
+    }
+
+    async fn unmute(&self, muter: UserId, muted: UserId) -> Result<Outcome, Error> {
+        let [event] = self.events_of();
+        self.ledger.mutes.unmute(Pair { from: muter, to: muted }, event).await
+    }
+
+    async fn set_private(&self, user: UserId, private: bool) -> Result<bool, Error> {
+        let compose =
+            |private: &bool| Payload::PrivacyChanged(PrivacyChanged { user_id: user.to_string(), private: *private });
+        let event = Event { id: self.id(), compose: &compose };
+        self.ledger.follow_requests.set_private(user, private, event).await
+    }
+
+    async fn accept(&self, requester: UserId, target: UserId) -> Result<FollowOutcome, Error> {
+        let pair = Pair { from: requester, to: target };
+        self.ledger.follow_requests.accept(pair, FOLLOWEES_MAX, self.events_of()).await
+    }
+
+    async fn reject(&self, requester: UserId, target: UserId) -> Result<bool, Error> {
+        let [event] = self.events_of();
+        self.ledger.follow_requests.reject(Pair { from: requester, to: target }, event).await
+    }
+
+    async fn upsert_remote(&self, remote_id: &str, handle: &str, name: &str) -> Result<Account, Error> {
+        let [origin, remote_id, handle, display_name] = ["far.example", remote_id, handle, name].map(str::to_owned);
+        let author = RemoteAuthor { id: self.id(), origin, remote_id, handle, display_name };
+        let compose = |row: &Account| {
+            Payload::RemoteAuthorUpserted(RemoteAuthorUpserted { user_id: row.id.to_string(), ..Default::default() })
         };
-        self.ledger.graph.follow(follower, followee, Event { id: self.id(), compose: &compose }).await
+        let event = Event { id: self.id(), compose: &compose };
+        self.ledger.remote_authors.upsert(author, event).await
     }
 
     async fn post(&self, author: UserId, text: &str) -> Result<Post, Error> {

@@ -13,6 +13,7 @@ macro_rules! sets_contract {
 }
 
 mod attempts;
+mod authors;
 mod builds;
 mod connections;
 mod homes;
@@ -29,7 +30,7 @@ use proto::{
     EntryId, UserId,
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
-use store::sets::{Build, Coverage, Entry, Push, Sets};
+use store::sets::{Build, Coverage, Entry, FollowVersion, Push, Sets};
 use tests::servers::{self, Adapter};
 
 /// More than any home holds.
@@ -83,7 +84,7 @@ fn to(readers: &[UserId], entry: Entry) -> Vec<Push> {
 /// Gives a reader a home with these entries.
 async fn build(sets: &Sets, reader: UserId, entries: &[Entry], complete_to: Coverage) {
     let Build::Mine(token) = sets.homes.begin_build(reader).await.unwrap() else { panic!("{reader} has a home") };
-    assert!(sets.homes.finish_build(reader, token, entries, complete_to).await.unwrap());
+    assert!(sets.homes.finish_build(reader, token, entries, complete_to, &[]).await.unwrap());
 }
 
 /// A reader's whole home, newest first.
@@ -93,4 +94,10 @@ async fn home(sets: &Sets, reader: UserId) -> Vec<Entry> {
 
 async fn coverage(sets: &Sets, reader: UserId) -> Coverage {
     sets.homes.coverage(reader).await.unwrap().expect("a home")
+}
+
+/// A follow of the author of all entries: brings older ones into a home.
+async fn merge(sets: &Sets, reader: UserId, entries: &[Entry], complete_to: Coverage) {
+    let follow = FollowVersion { reader, author: user(7), version: 1 };
+    sets.homes.merge(follow, entries, complete_to, soon()).await.unwrap();
 }

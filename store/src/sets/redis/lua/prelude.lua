@@ -63,6 +63,33 @@ local function add_entries(home, sentinel, first, max, kept)
   end
 end
 
+-- Sets what an author is to a reader, unless a state that is as new is there. A value begins with its version.
+local function set_state(authors, field, value)
+  local known = redis.call('HGET', authors, field)
+  if not known or is_below(known, value) then
+    redis.call('HSET', authors, field, value)
+  end
+end
+
+-- Forgets which authors were followed before this moment, where many are remembered: that is kept for as long as a write
+-- that says "unfollowed" could be under way.
+local function forget_follows(authors, before_ms)
+  if redis.call('HLEN', authors) < 64 then
+    return
+  end
+  local all = redis.call('HGETALL', authors)
+  for at = 1, #all, 2 do
+    local field, value = all[at], all[at + 1]
+    if #field == 9 and string.sub(field, 1, 1) == 'u' and string.sub(value, 9) == string.rep('\0', 8) then
+      local high, low = struct.unpack('>I4I4', value)
+      -- A version is in microseconds, far below 2^53.
+      if (high * 4294967296 + low) / 1000 < before_ms then
+        redis.call('HDEL', authors, field)
+      end
+    end
+  end
+end
+
 -- A reader's connections that have not run out, each {id, pod, runs out at, made in which round}.
 local function live(packed, now)
   local connections = {}

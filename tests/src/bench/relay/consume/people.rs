@@ -88,5 +88,5 @@ impl People {
 async fn make_home(bench: &Bench, reader: UserId) {
     let homes = &bench.stores.sets.homes;
     let Build::Mine(token) = homes.begin_build(reader).await.expect("a build") else { panic!("there is a home") };
-    assert!(homes.finish_build(reader, token, &[], Coverage::TO_THE_BEGINNING).await.expect("a home"));
+    assert!(homes.finish_build(reader, token, &[], Coverage::TO_THE_BEGINNING, &[]).await.expect("a home"));
 }

@@ -125,7 +125,7 @@ async fn a_table_that_is_lost_alone_makes_another_archive() {
     let Some(opened) = open(Adapter::Cassandra).await else { return };
     let filling = opened.archive.filling.clone().expect("an archive of its own");
     let before = filling.generation().await.unwrap();
-    Cql::connect().await.run(&format!("DROP TABLE {}.followers_by_user", opened.keyspace)).await;
+    Cql::connect().await.run(&format!("DROP TABLE {}.followers_by_user_bucket", opened.keyspace)).await;
     opened.config.migrate(Mode::Apply).await.unwrap();
     assert_ne!(filling.generation().await.unwrap(), before);
 }

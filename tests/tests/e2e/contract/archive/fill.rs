@@ -18,9 +18,7 @@ async fn full_ledger() -> Option<Opened> {
         opened.commit(ADA, number, "before").await;
     }
     for follower in 1000..1000 + FOLLOWERS {
-        let compose = |(): &()| Payload::Followed(Followed::default());
-        let event = Event { id: event_id(1_000_000 + follower), compose: &compose };
-        opened.ledger.graph.follow(user(follower), user(LIN), event).await.unwrap();
+        opened.commit_follow(follower, LIN).await;
     }
     Some(opened)
 }
@@ -95,7 +93,7 @@ impl Opened {
             ("posts_by_author", posts, 1),
             ("public_posts", posts, 2),
             ("following_by_user", follows, 1),
-            ("followers_by_user", follows, 1),
+            ("followers_by_user_bucket", follows, 1),
         ] {
             let found = cql.count(&format!("{}.{table}", self.keyspace)).await;
             assert!(found >= rows * scopes && found <= (rows + 2) * scopes, "{found} rows in {table}");

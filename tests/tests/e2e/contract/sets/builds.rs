@@ -6,7 +6,7 @@ use proto::UserId;
 use store::sets::{BUILD_MS_MAX, Build, BuildToken, Coverage, Sets};
 use tests::wait;
 
-use super::{ALL, coverage, entry, home, open, soon, to, user};
+use super::{ALL, coverage, entry, home, merge, open, soon, to, user};
 
 sets_contract!({
     one_builds_while_the_others_wait,
@@ -29,7 +29,7 @@ async fn one_builds_while_the_others_wait(sets: Sets) {
     assert_eq!(sets.homes.page(user(1), None, ALL).await.unwrap(), None, "a home in the making is not read");
     assert_eq!(coverage(&sets, user(1)).await, Coverage::TO_THE_BEGINNING);
     let floor = Coverage::down_to(entry(2, 0).id);
-    assert!(sets.homes.finish_build(user(1), token, &[entry(2, 0), entry(3, 0)], floor).await.unwrap());
+    assert!(sets.homes.finish_build(user(1), token, &[entry(2, 0), entry(3, 0)], floor, &[]).await.unwrap());
     assert_eq!(sets.homes.begin_build(user(1)).await.unwrap(), Build::Done);
     assert_eq!(home(&sets, user(1)).await, [entry(3, 0), entry(2, 0)]);
     assert_eq!(coverage(&sets, user(1)).await, floor);
@@ -38,9 +38,9 @@ async fn one_builds_while_the_others_wait(sets: Sets) {
 async fn a_push_during_a_build_is_kept(sets: Sets) {
     let token = begin(&sets, user(1)).await;
     sets.homes.push(&to(&[user(1)], entry(5, 0)), soon()).await.unwrap();
-    sets.homes.merge(user(1), &[entry(4, 0)], Coverage::TO_THE_BEGINNING).await.unwrap();
+    merge(&sets, user(1), &[entry(4, 0)], Coverage::TO_THE_BEGINNING).await;
     let floor = Coverage::down_to(entry(3, 0).id);
-    assert!(sets.homes.finish_build(user(1), token, &[entry(3, 0)], floor).await.unwrap());
+    assert!(sets.homes.finish_build(user(1), token, &[entry(3, 0)], floor, &[]).await.unwrap());
     assert_eq!(home(&sets, user(1)).await, [5, 4, 3].map(|ms| entry(ms, 0)));
 }
 
@@ -58,9 +58,9 @@ async fn a_builder_that_died_is_replaced(sets: Sets) {
     let patience = Duration::from_millis(BUILD_MS_MAX.unsigned_abs());
     assert!(began.elapsed() + Duration::from_millis(100) > patience, "replaced after {:?}", began.elapsed());
     let all = Coverage::TO_THE_BEGINNING;
-    assert!(!sets.homes.finish_build(user(1), dead, &[entry(1, 0)], all).await.unwrap(), "a stale token");
+    assert!(!sets.homes.finish_build(user(1), dead, &[entry(1, 0)], all, &[]).await.unwrap(), "a stale token");
     assert_eq!(sets.homes.page(user(1), None, ALL).await.unwrap(), None);
-    assert!(sets.homes.finish_build(user(1), next, &[entry(2, 0)], all).await.unwrap());
+    assert!(sets.homes.finish_build(user(1), next, &[entry(2, 0)], all, &[]).await.unwrap());
     // What was pushed to the dead builder's home is in the archive, from which the next one reads.
     assert_eq!(home(&sets, user(1)).await, [entry(2, 0)]);
 }
@@ -68,12 +68,12 @@ async fn a_builder_that_died_is_replaced(sets: Sets) {
 async fn only_the_holder_of_the_token_ends_a_build(sets: Sets) {
     let (all, token) = (Coverage::TO_THE_BEGINNING, begin(&sets, user(1)).await);
     let other = BuildToken(token.0 ^ 1);
-    assert!(!sets.homes.finish_build(user(1), other, &[entry(1, 0)], all).await.unwrap());
-    assert!(!sets.homes.finish_build(user(2), token, &[entry(1, 0)], all).await.unwrap(), "there is no such home");
+    assert!(!sets.homes.finish_build(user(1), other, &[entry(1, 0)], all, &[]).await.unwrap());
+    assert!(!sets.homes.finish_build(user(2), token, &[entry(1, 0)], all, &[]).await.unwrap(), "there is no such home");
     assert_eq!(sets.homes.page(user(2), None, ALL).await.unwrap(), None);
     for _ in 0..2 {
         // The second time is what a caller does that lost the answer.
-        assert!(sets.homes.finish_build(user(1), token, &[entry(1, 0)], all).await.unwrap());
+        assert!(sets.homes.finish_build(user(1), token, &[entry(1, 0)], all, &[]).await.unwrap());
     }
     assert_eq!(home(&sets, user(1)).await, [entry(1, 0)]);
 }

@@ -6,7 +6,7 @@ use store::{
     sets::{Coverage, Entry, HOME_MEMBERS_MAX, Page, Push, Sets},
 };
 
-use super::{ALL, build, coverage, entry, home, newest_first, now_ms, open, shuffled, soon, to, user};
+use super::{ALL, build, coverage, entry, home, merge, newest_first, now_ms, open, shuffled, soon, to, user};
 
 sets_contract!({
     a_push_reaches_the_homes_that_exist,
@@ -25,7 +25,7 @@ async fn a_push_reaches_the_homes_that_exist(sets: Sets) {
     let (here, elsewhere, nobody) = (user(1), user(2), user(3));
     build(&sets, here, &[], Coverage::TO_THE_BEGINNING).await;
     build(&sets, elsewhere, &[entry(1, 0)], Coverage::TO_THE_BEGINNING).await;
-    let empty = Page { entries: Vec::new(), coverage: Coverage::TO_THE_BEGINNING };
+    let empty = Page { entries: Vec::new(), coverage: Coverage::TO_THE_BEGINNING, authors: Vec::new() };
     assert_eq!(sets.homes.page(here, None, ALL).await.unwrap(), Some(empty));
 
     let online = sets.homes.push(&to(&[here, elsewhere, nobody], entry(2, 0)), soon()).await.unwrap();
@@ -42,7 +42,7 @@ async fn an_entry_comes_twice_and_is_there_once(sets: Sets) {
     for _ in 0..2 {
         sets.homes.push(&to(&[user(1)], entry(1, 0)), soon()).await.unwrap();
         sets.homes.push(&to(&[user(1)], entry(2, 0)), soon()).await.unwrap();
-        sets.homes.merge(user(1), &[entry(2, 0)], Coverage::TO_THE_BEGINNING).await.unwrap();
+        merge(&sets, user(1), &[entry(2, 0)], Coverage::TO_THE_BEGINNING).await;
     }
     assert_eq!(home(&sets, user(1)).await, [entry(2, 0), entry(1, 0)]);
 }
@@ -115,17 +115,17 @@ async fn is_whole(sets: &Sets, reader: UserId, pushed: Vec<Entry>) {
 
 async fn a_merge_adds_what_the_coverage_includes(sets: Sets) {
     let reader = user(1);
-    sets.homes.merge(reader, &[entry(1, 0)], Coverage::TO_THE_BEGINNING).await.unwrap();
+    merge(&sets, reader, &[entry(1, 0)], Coverage::TO_THE_BEGINNING).await;
     assert_eq!(sets.homes.page(reader, None, ALL).await.unwrap(), None, "a merge makes no home");
 
     build(&sets, reader, &[entry(9, 0)], Coverage::TO_THE_BEGINNING).await;
-    sets.homes.merge(reader, &[entry(5, 0), entry(7, 0)], Coverage::TO_THE_BEGINNING).await.unwrap();
+    merge(&sets, reader, &[entry(5, 0), entry(7, 0)], Coverage::TO_THE_BEGINNING).await;
     assert_eq!(home(&sets, reader).await, [entry(9, 0), entry(7, 0), entry(5, 0)]);
 
-    sets.homes.merge(reader, &[entry(6, 0), entry(8, 0)], Coverage::down_to(entry(6, 0).id)).await.unwrap();
+    merge(&sets, reader, &[entry(6, 0), entry(8, 0)], Coverage::down_to(entry(6, 0).id)).await;
     assert_eq!(coverage(&sets, reader).await, Coverage::down_to(entry(6, 0).id));
     assert_eq!(home(&sets, reader).await, [9, 8, 7, 6].map(|ms| entry(ms, 0)));
-    sets.homes.merge(reader, &[entry(4, 0)], Coverage::TO_THE_BEGINNING).await.unwrap();
+    merge(&sets, reader, &[entry(4, 0)], Coverage::TO_THE_BEGINNING).await;
     sets.homes.push(&to(&[reader], entry(3, 0)), soon()).await.unwrap();
     assert_eq!(home(&sets, reader).await, [9, 8, 7, 6].map(|ms| entry(ms, 0)), "below it pages come from the archive");
 }
@@ -134,7 +134,7 @@ async fn a_merge_of_more_than_fits_keeps_the_newest(sets: Sets) {
     let (merged, built) = (user(1), user(2));
     let entries = shuffled(400);
     build(&sets, merged, &entries[..100], Coverage::TO_THE_BEGINNING).await;
-    sets.homes.merge(merged, &entries[100..], Coverage::TO_THE_BEGINNING).await.unwrap();
+    merge(&sets, merged, &entries[100..], Coverage::TO_THE_BEGINNING).await;
     is_whole(&sets, merged, newest_first(entries.clone())).await;
     build(&sets, built, &entries, Coverage::TO_THE_BEGINNING).await;
     is_whole(&sets, built, newest_first(entries)).await;
@@ -144,11 +144,11 @@ async fn the_coverage_never_falls(sets: Sets) {
     let (reader, high) = (user(1), Coverage::down_to(entry(50, 3).id));
     build(&sets, reader, &[entry(50, 3)], high).await;
     for lower in [Coverage::TO_THE_BEGINNING, Coverage::down_to(entry(50, 2).id), Coverage::down_to(entry(1, 9).id)] {
-        sets.homes.merge(reader, &[], lower).await.unwrap();
+        merge(&sets, reader, &[], lower).await;
         assert_eq!(coverage(&sets, reader).await, high);
     }
     // Higher by the last bits of the id only.
-    sets.homes.merge(reader, &[], Coverage::down_to(entry(50, 4).id)).await.unwrap();
+    merge(&sets, reader, &[], Coverage::down_to(entry(50, 4).id)).await;
     assert_eq!(coverage(&sets, reader).await, Coverage::down_to(entry(50, 4).id));
     assert!(home(&sets, reader).await.is_empty());
 }

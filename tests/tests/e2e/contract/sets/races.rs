@@ -38,7 +38,7 @@ async fn build(sets: Sets, archive: Archive, reader: UserId) {
         None => Coverage::TO_THE_BEGINNING,
     };
     entries.truncate(wanted);
-    assert!(sets.homes.finish_build(reader, token, &entries, complete_to).await.unwrap());
+    assert!(sets.homes.finish_build(reader, token, &entries, complete_to, &[]).await.unwrap());
 }
 
 async fn of_a_push_and_a_build_at_the_same_moment_one_sees_the_other(sets: Sets) {

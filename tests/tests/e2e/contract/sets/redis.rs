@@ -7,7 +7,10 @@ use proto::event::Topic;
 use store::{
     Shard,
     event_log::Lane,
-    sets::{Connection, Coverage, HOME_MEMBERS_MAX, PodPosition, Push, Session, SessionHash, Sets},
+    sets::{
+        Connection, Coverage, FOLLOWED_KEPT_MS, FollowVersion, HOME_MEMBERS_MAX, PodPosition, Push, Session,
+        SessionHash, Sets,
+    },
 };
 use tests::{
     servers::{self, Adapter},
@@ -15,7 +18,7 @@ use tests::{
 };
 use tokio::process::Command;
 
-use super::{ALL, build, entry, home, now_ms, soon, to, user};
+use super::{ALL, build, entry, home, merge, now_ms, soon, to, user};
 
 store_contract!(open: [
     redis = tests::servers::Adapter::Redis,
@@ -28,6 +31,8 @@ store_contract!(open: [
     a_lost_registry_is_told_as_new,
     half_a_hot_list_is_not_complete_and_can_be_filled_again,
     a_home_without_its_sentinel_is_built_again,
+    a_home_without_the_states_of_its_authors_is_built_again,
+    old_follows_are_forgotten,
     homes_that_nothing_is_known_of_are_dropped,
     lost_sessions_are_gone_and_a_lost_list_of_them_is_made_again,
 });
@@ -104,7 +109,7 @@ async fn a_home_never_outgrows_the_small_form(served: Served) {
     }
     served.sets.homes.push(&[Push { reader, entries: super::shuffled(300) }], soon()).await.unwrap();
     served.sets.recents.push(&super::shuffled(300)).await.unwrap();
-    served.sets.homes.merge(reader, &super::shuffled(400), Coverage::TO_THE_BEGINNING).await.unwrap();
+    merge(&served.sets, reader, &super::shuffled(400), Coverage::TO_THE_BEGINNING).await;
     let keys = [served.keys("timeline:home").await, served.keys("recent:").await].concat();
     assert_eq!(keys.len(), 2, "{keys:?}");
     for key in keys {
@@ -183,6 +188,45 @@ async fn a_home_without_its_sentinel_is_built_again(served: Served) {
     assert_eq!(home(&served.sets, user(1)).await, [entry(3, 0)]);
 }
 
+async fn a_home_without_the_states_of_its_authors_is_built_again(served: Served) {
+    let (homes, reader) = (&served.sets.homes, user(1));
+    build(&served.sets, reader, &[entry(1, 0)], Coverage::TO_THE_BEGINNING).await;
+    served.lose("authors:").await;
+    assert_eq!(homes.page(reader, None, ALL).await.unwrap(), None, "nobody knows who is hidden");
+    build(&served.sets, reader, &[entry(2, 0)], Coverage::TO_THE_BEGINNING).await;
+    assert_eq!(home(&served.sets, reader).await, [entry(2, 0)]);
+
+    // Lost in the middle of a build: it does not count.
+    served.lose("timeline:home").await;
+    let store::sets::Build::Mine(token) = homes.begin_build(reader).await.unwrap() else { panic!("a build") };
+    served.lose("authors:").await;
+    assert!(!homes.finish_build(reader, token, &[], Coverage::TO_THE_BEGINNING, &[]).await.unwrap());
+
+    // Those of another build.
+    build(&served.sets, reader, &[], Coverage::TO_THE_BEGINNING).await;
+    let [key] = served.keys("authors:").await.try_into().expect("one reader");
+    served.ask(&["HSET", &key, "token", "another."]).await;
+    assert_eq!(homes.page(reader, None, ALL).await.unwrap(), None);
+}
+
+/// Else a reader who follows many would carry all of them in every page.
+async fn old_follows_are_forgotten(served: Served) {
+    let reader = user(1);
+    build(&served.sets, reader, &[], Coverage::TO_THE_BEGINNING).await;
+    let follow = async |author: i64, version: i64| {
+        let follow = FollowVersion { reader, author: user(author), version };
+        served.sets.homes.merge(follow, &[], Coverage::TO_THE_BEGINNING, soon()).await.unwrap();
+    };
+    let [old, new] = [FOLLOWED_KEPT_MS + 1000, 0].map(|age_ms| (super::now_ms() - age_ms) * 1000);
+    for author in 100..200 {
+        follow(author, if author % 2 == 0 { old } else { new }).await;
+    }
+    follow(200, new).await;
+    let [key] = served.keys("authors:").await.try_into().expect("one reader");
+    let remembered: usize = served.ask(&["HLEN", &key]).await.parse().unwrap();
+    assert!((52..80).contains(&remembered), "{remembered}: the newer 51, the token, and few old ones");
+}
+
 async fn homes_that_nothing_is_known_of_are_dropped(served: Served) {
     let (progress, lane) = (&served.sets.progress, Lane { topic: Topic::Posts, shard: Shard(0) });
     assert_eq!(progress.note(lane, Some(1)).await.unwrap(), None);
@@ -200,6 +244,7 @@ async fn homes_that_nothing_is_known_of_are_dropped(served: Served) {
     assert_eq!(progress.note(lane, None).await.unwrap(), None);
     assert_eq!(progress.note(lane, Some(3)).await.unwrap(), None);
     assert_eq!(served.keys("timeline:home").await, Vec::<String>::new());
+    assert_eq!(served.keys("authors:").await, Vec::<String>::new());
     assert_eq!(served.keys("applied:").await.len(), kept);
 }
 

@@ -227,3 +227,38 @@ async fn what_a_server_forgot_is_applied_again() {
     let third = lin.post("third").await;
     ada.home_shows(&[&third, &second, &first]).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mute_whose_sets_are_away_is_unavailable_and_a_retry_finishes_it() {
+    if tools::on_path("redis-server").is_none() {
+        return;
+    }
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let mut server = start(port, folder.path());
+    let url = format!("redis://127.0.0.1:{port}");
+    wait::until("redis-server", async || open(&url, "").await.ok()).await;
+    // Without a relay: nobody else tells the sets.
+    let world = Sandbox::with_settings(Pods { relay: 0, ..Pods::ONE }, &[("stores.sets", &url)]).await;
+    world.expect_error("the sets");
+    let [ada, lin, max] = world.people(["ada", "lin", "max"]).await;
+    for author in [&lin, &max] {
+        ada.follow(author).await;
+        author.post("hello").await;
+    }
+    assert_eq!(ada.scrolls_home(200).await.len(), 2);
+    Command::new("redis-cli").args(["-p", &port.to_string(), "SAVE"]).output().await.expect("redis-cli");
+    server.kill().await.expect("a dead server");
+
+    let [of_lin, of_max] = [&lin, &max].map(|author| author.id.to_string());
+    for refused in [ada.tries_to_mute(&of_lin, None).await, ada.tries_to_unfollow(&of_max).await] {
+        assert_eq!(refused.expect_err("no sets").reason(), chassis::Reason::Unavailable);
+    }
+    let _server = start(port, folder.path());
+    wait::until("redis-server", async || open(&url, "").await.ok()).await;
+    // The home that came back knows nothing of it, and the ledger has nothing to change any more.
+    wait::until("the retry", async || ada.tries_to_mute(&of_lin, None).await.ok()).await;
+    ada.tries_to_unfollow(&of_max).await.expect("no follow");
+    assert_eq!(ada.scrolls_home(200).await, Vec::<String>::new());
+    let mut relayed = world;
+    relayed.add_relay().await;
+}

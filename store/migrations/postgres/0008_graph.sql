@@ -1,0 +1,67 @@
+-- Whether strangers must ask before they follow.
+ALTER TABLE accounts ADD COLUMN private BOOLEAN NOT NULL DEFAULT FALSE;
+
+-- How many follow a person, how many they follow, how many posts they wrote: exact. In a table of their own, so that the row of
+-- the account stays still. A row is made with its account. Whoever changes what two people are to each other locks both
+-- rows first, the lower id before the higher: so such changes come one after the other, and never wait in a circle.
+CREATE TABLE user_counters (
+    user_id   BIGINT NOT NULL PRIMARY KEY REFERENCES accounts (id),
+    followers BIGINT NOT NULL DEFAULT 0,
+    following BIGINT NOT NULL DEFAULT 0,
+    posts     BIGINT NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+-- Nobody follows or posts while they are counted.
+LOCK TABLE follows, posts IN SHARE ROW EXCLUSIVE MODE;
+INSERT INTO user_counters (user_id, followers, following, posts)
+SELECT id, coalesce(followers.n, 0), coalesce(following.n, 0), coalesce(written.n, 0)
+FROM accounts
+LEFT JOIN (SELECT followee, count(*) AS n FROM follows WHERE active GROUP BY followee) AS followers ON followee = id
+LEFT JOIN (SELECT follower, count(*) AS n FROM follows WHERE active GROUP BY follower) AS following ON follower = id
+LEFT JOIN (SELECT author, count(*) AS n FROM posts GROUP BY author) AS written ON author = id;
+
+-- Lists are read newest first, from a place on, whatever their length.
+CREATE INDEX follows_list_following ON follows (follower, version, followee) WHERE active;
+CREATE INDEX follows_list_followers ON follows (followee, version, follower) WHERE active;
+-- What a reader ended of late: a push that was under way may still bring such an author's post.
+CREATE INDEX follows_ended ON follows (follower, version) WHERE NOT active;
+
+-- Ended blocks, mutes and requests stay as rows with their version, as follows do.
+CREATE TABLE blocks (
+    blocker BIGINT  NOT NULL REFERENCES accounts (id),
+    blocked BIGINT  NOT NULL REFERENCES accounts (id),
+    active  BOOLEAN NOT NULL,
+    version BIGINT  NOT NULL,
+    PRIMARY KEY (blocker, blocked)
+);
+CREATE INDEX blocks_list ON blocks (blocker, version, blocked) WHERE active;
+CREATE INDEX blocks_by_blocked ON blocks (blocked, blocker) WHERE active;
+
+-- until_ms: when it ends by itself; NULL: it does not.
+CREATE TABLE mutes (
+    muter    BIGINT  NOT NULL REFERENCES accounts (id),
+    muted    BIGINT  NOT NULL REFERENCES accounts (id),
+    active   BOOLEAN NOT NULL,
+    until_ms BIGINT,
+    version  BIGINT  NOT NULL,
+    PRIMARY KEY (muter, muted)
+);
+CREATE INDEX mutes_list ON mutes (muter, version, muted) WHERE active;
+
+-- Who wants to follow a private account.
+CREATE TABLE follow_requests (
+    requester BIGINT  NOT NULL REFERENCES accounts (id),
+    target    BIGINT  NOT NULL REFERENCES accounts (id),
+    active    BOOLEAN NOT NULL,
+    version   BIGINT  NOT NULL,
+    PRIMARY KEY (requester, target)
+);
+CREATE INDEX follow_requests_list ON follow_requests (target, version, requester) WHERE active;
+
+-- Authors of other servers: each has an account here that nobody can sign in to.
+CREATE TABLE remote_authors (
+    origin    TEXT COLLATE "C" NOT NULL,
+    remote_id TEXT COLLATE "C" NOT NULL,
+    user_id   BIGINT NOT NULL UNIQUE REFERENCES accounts (id),
+    PRIMARY KEY (origin, remote_id)
+);
