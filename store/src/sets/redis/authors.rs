@@ -6,24 +6,24 @@ use proto::UserId;
 use super::{Redis, error::unavailable, script::Call};
 use crate::{
     Error,
-    sets::{AuthorState, Authors, FollowVersion, Special},
+    sets::{AuthorState, Authors, BuildToken, FollowVersion, Special},
 };
 
 /// The field that holds the token.
 const TOKEN: &[u8] = b"token";
 pub(super) const TOO_LATE: &str = "what is to be written was learnt too long ago";
 
-/// The hash of a reader's authors in parts: the token, and the states that hold. `None` where there is no token.
-pub(super) fn read(hash: &[Vec<u8>]) -> Result<Option<(Vec<u8>, Vec<AuthorState>)>, Error> {
-    let (mut token, mut states) = (None, Vec::new());
+/// The states that hold, of a reader's hash; `None` when it does not belong to the build with this token.
+pub(super) fn read(hash: &[Vec<u8>], token: BuildToken) -> Result<Option<Vec<AuthorState>>, Error> {
+    let (mut is_of_build, mut states) = (false, Vec::new());
     for pair in hash.chunks_exact(2) {
         match &pair[0][..] {
-            TOKEN => token = Some(pair[1].clone()),
+            TOKEN => is_of_build = pair[1] == token.0.to_be_bytes(),
             field => states.push(AuthorState::from_hash(field, &pair[1])?),
         }
     }
     states.retain(|state| state.until_ms != AuthorState::OVER);
-    Ok(token.map(|token| (token, states)))
+    Ok(is_of_build.then_some(states))
 }
 
 #[async_trait]

@@ -158,10 +158,7 @@ impl HomeTimelines for Redis {
         let Some(sentinel) = sentinel(last).filter(|sentinel| sentinel.state == State::Complete) else {
             return Ok(None);
         };
-        let Some((_, authors)) = authors::read(states)?.filter(|(token, _)| *token == sentinel.token.0.to_be_bytes())
-        else {
-            return Ok(None);
-        };
+        let Some(authors) = authors::read(states, sentinel.token)? else { return Ok(None) };
         let mut entries = Vec::with_capacity(limit);
         for member in found.iter().flatten().filter(|member| !matches!(Sentinel::from_member(member), Ok(Some(_)))) {
             let entry = Entry::from_member(member)?;

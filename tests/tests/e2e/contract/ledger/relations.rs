@@ -71,7 +71,7 @@ async fn counters_are_exact_whoever_follows_and_unfollows_at_once(world: World) 
     let people = world.people(5).await;
     let turn = async |number: usize| {
         let (one, other) = (people[number % 5], people[(number / 5 + 1 + number) % 5]);
-        if one != other && number % 3 == 0 {
+        if one != other && number.is_multiple_of(3) {
             world.unfollow(one, other).await.unwrap();
         } else if one != other {
             world.follow(one, other).await.unwrap();
