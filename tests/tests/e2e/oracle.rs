@@ -19,13 +19,15 @@ async fn a_post_is_for_those_whose_follow_was_committed_when_it_was_written() {
     let truth = Truth::of(url).await;
     truth.install_witness().await;
     let (mut sql, mut slow) = (Sql::connect(url).await, Sql::connect(url).await);
-    let account = |id: i64| format!("({id}, 'person_{id}', '', '', 0, 1)");
+    let account = |id: i64| format!("({id}, 'person_{id}', '', 0, 1)");
     let accounts = [1, 2, 3].map(account).join(", ");
     let post = |id: i64, minted_at_ms: i64| {
         format!("INSERT INTO posts (id, author, text, created_at_ms, version) VALUES ({id}, 3, '', {minted_at_ms}, 1)")
     };
 
-    sql.run(&format!("INSERT INTO accounts VALUES {accounts}; INSERT INTO follows VALUES (1, 3, TRUE, 1000000)")).await;
+    let columns = "id, handle, display_name, created_at_ms, version";
+    sql.run(&format!("INSERT INTO accounts ({columns}) VALUES {accounts}")).await;
+    sql.run("INSERT INTO follows VALUES (1, 3, TRUE, 1000000)").await;
     // It begins before the post, and ends after it.
     slow.run("BEGIN; INSERT INTO follows VALUES (2, 3, TRUE, 5000000)").await;
     sql.run(&post(100, 6000)).await;
