@@ -16,7 +16,11 @@ use attempts::Attempts;
 use chassis::{Clock, Error, Random, config::Keys, id::Minter};
 use graph::Graph;
 use password::Hasher;
-use store::{Stores, ledger::Accounts, sets::Sessions};
+use store::{
+    Stores,
+    ledger::{Accounts, Relations},
+    sets::Sessions,
+};
 
 /// How people sign in.
 #[derive(Clone, Debug)]
@@ -46,6 +50,7 @@ impl Config {
 /// Accounts, sessions, and who follows whom.
 pub(crate) struct People {
     accounts: Arc<dyn Accounts>,
+    relations: Arc<dyn Relations>,
     graph: Graph,
     sessions: Arc<dyn Sessions>,
     attempts: Attempts,
@@ -68,6 +73,7 @@ impl People {
         let hasher = Hasher::new(&config.passwords, random.clone())?;
         Ok(Self {
             accounts: stores.ledger.accounts.clone(),
+            relations: stores.ledger.relations.clone(),
             graph: Graph::new(stores, ids.clone(), clock.clone(), &config.graph),
             sessions: stores.sets.sessions.clone(),
             attempts: Attempts::new(stores.sets.attempts.clone(), random.clone(), config.attempts),

@@ -7,7 +7,7 @@ use proto::{
     UserId,
     freshet::event::v1::{UserChanged, UserCreated, UserDeleted, envelope::Payload},
 };
-use store::ledger::{Account, Event, NewAccount, OwnAccount, ProfileChange};
+use store::ledger::{Account, Counters, Event, NewAccount, OwnAccount, ProfileChange};
 
 use super::{
     People,
@@ -70,6 +70,12 @@ impl People {
             }
         }
         Ok((users, missing))
+    }
+
+    /// The exact numbers of those who are there.
+    pub(super) async fn counters(&self, ids: &[UserId]) -> Result<HashMap<UserId, Counters>, Error> {
+        let counters = self.relations.counters(ids).await?;
+        Ok(counters.into_iter().map(|counters| (counters.user, counters)).collect())
     }
 
     pub(super) async fn user_by_handle(&self, handle: Handle) -> Result<Account, Error> {

@@ -1,7 +1,7 @@
 //! Accounts, as people and services see them.
 
 use chassis::{Reason, token::Caller};
-use proto::freshet::user::v1::{SignUpRequest, UpdateProfileRequest};
+use proto::freshet::user::v1::{SignUpRequest, UpdateProfileRequest, UserCounters};
 use tests::{Pods, Sandbox, person::PASSWORD};
 
 fn profile(display_name: &str, bio: &str, email: &str) -> UpdateProfileRequest {
@@ -26,6 +26,30 @@ async fn people_find_each_other_by_id_by_handle_and_many_at_once() {
     assert_eq!(found.missing_ids, [unknown]);
     let many = ada.sees_all(vec![lin.id.to_string(); 200]).await.unwrap();
     assert_eq!(many.users.len(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_seen_with_exact_numbers_and_whether_strangers_must_ask() {
+    let world = Sandbox::start().await;
+    let [ada, lin, max] = world.people(["ada", "lin", "max"]).await;
+    let numbers = async || {
+        let user = max.sees(&lin).await.unwrap();
+        assert_eq!(max.sees_handle("lin").await.unwrap(), user);
+        assert_eq!(max.sees_all(vec![lin.id.to_string()]).await.unwrap().users, [user.clone()]);
+        let UserCounters { followers, following, posts } = user.counters.expect("counters");
+        (followers, following, posts, user.private.expect("known"))
+    };
+    assert_eq!(numbers().await, (0, 0, 0, false));
+    for _ in 0..2 {
+        ada.follow(&lin).await;
+        max.follow(&lin).await;
+    }
+    lin.follow(&ada).await;
+    lin.post("hello").await;
+    assert_eq!(numbers().await, (2, 1, 1, false));
+    max.unfollow(&lin).await;
+    lin.set_private(true).await;
+    assert_eq!(numbers().await, (1, 1, 1, true));
 }
 
 #[tokio::test(flavor = "multi_thread")]

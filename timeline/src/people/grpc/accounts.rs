@@ -1,8 +1,10 @@
 //! Accounts, from the wire and back.
 
+use std::collections::HashMap;
+
 use chassis::{Error, error::InField as _};
 use proto::{UserId, freshet::user::v1 as wire, timestamp};
-use store::ledger::Account;
+use store::ledger::{Account, Counters};
 
 use crate::people::{
     People,
@@ -23,7 +25,8 @@ pub(super) async fn sign_up(people: &People, wire: wire::SignUpRequest) -> Resul
 
 pub(super) async fn get_user(people: &People, wire: wire::GetUserRequest) -> Result<wire::GetUserResponse, Error> {
     let id = wire.user_id.parse().in_field("user_id")?;
-    Ok(wire::GetUserResponse { user: Some(user(people.user(id).await?)) })
+    let account = people.user(id).await?;
+    Ok(wire::GetUserResponse { user: Some(counted(people, account).await?) })
 }
 
 pub(super) async fn batch_get_users(
@@ -39,8 +42,9 @@ pub(super) async fn batch_get_users(
     };
     let ids = wire.user_ids.iter().enumerate().map(parse).collect::<Result<Vec<_>, _>>()?;
     let (users, missing) = people.users(&ids).await?;
+    let counters = people.counters(&ids).await?;
     Ok(wire::BatchGetUsersResponse {
-        users: users.into_iter().map(user).collect(),
+        users: users.into_iter().map(|account| with_counters(account, &counters)).collect(),
         missing_ids: missing.iter().map(ToString::to_string).collect(),
     })
 }
@@ -50,7 +54,8 @@ pub(super) async fn get_user_by_handle(
     wire: wire::GetUserByHandleRequest,
 ) -> Result<wire::GetUserByHandleResponse, Error> {
     let handle = Handle::new(&wire.handle).in_field("handle")?;
-    Ok(wire::GetUserByHandleResponse { user: Some(user(people.user_by_handle(handle).await?)) })
+    let account = people.user_by_handle(handle).await?;
+    Ok(wire::GetUserByHandleResponse { user: Some(counted(people, account).await?) })
 }
 
 pub(super) async fn get_account(
@@ -58,7 +63,8 @@ pub(super) async fn get_account(
     wire: wire::GetAccountRequest,
 ) -> Result<wire::GetAccountResponse, Error> {
     let own = people.own_account(wire.user_id.parse().in_field("user_id")?).await?;
-    Ok(wire::GetAccountResponse { user: Some(user(own.account)), email: own.email.unwrap_or_default() })
+    let user = Some(counted(people, own.account).await?);
+    Ok(wire::GetAccountResponse { user, email: own.email.unwrap_or_default() })
 }
 
 pub(super) async fn update_profile(
@@ -84,7 +90,8 @@ pub(super) async fn update_profile(
         }
     }
     let own = people.update_profile(id, update).await?;
-    Ok(wire::UpdateProfileResponse { user: Some(user(own.account)), email: own.email.unwrap_or_default() })
+    let user = Some(counted(people, own.account).await?);
+    Ok(wire::UpdateProfileResponse { user, email: own.email.unwrap_or_default() })
 }
 
 pub(super) async fn delete_account(
@@ -95,6 +102,23 @@ pub(super) async fn delete_account(
     Ok(wire::DeleteAccountResponse {})
 }
 
+/// A person and their numbers.
+async fn counted(people: &People, account: Account) -> Result<wire::User, Error> {
+    let counters = people.counters(&[account.id]).await?;
+    Ok(with_counters(account, &counters))
+}
+
+fn with_counters(account: Account, counters: &HashMap<UserId, Counters>) -> wire::User {
+    let counters = counters.get(&account.id);
+    let to_wire = |counters: &Counters| wire::UserCounters {
+        followers: counters.followers,
+        following: counters.following,
+        posts: counters.posts,
+    };
+    let private = counters.map(|counters| counters.private);
+    wire::User { counters: counters.map(to_wire), private, ..user(account) }
+}
+
 /// A person as others see them.
 pub(super) fn user(account: Account) -> wire::User {
     wire::User {
@@ -103,5 +127,7 @@ pub(super) fn user(account: Account) -> wire::User {
         display_name: account.display_name,
         created_at: Some(timestamp(account.created_at_ms)),
         bio: account.bio,
+        counters: None,
+        private: None,
     }
 }
