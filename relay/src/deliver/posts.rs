@@ -21,7 +21,7 @@ use store::{
 };
 use tokio::time::Instant;
 
-use super::{mismatch, parse};
+use super::{deadline_ms, mismatch, parse};
 
 /// Followers that are read at once: enough to make it cheap, few enough not to hold others up.
 const CHUNK_FOLLOWERS: u32 = 1000;
@@ -49,12 +49,6 @@ impl PostCreated {
             pods: stores.sets.pod_streams.clone(),
             clock,
         }
-    }
-
-    /// Until when the sets may take what was fetched, by their clock.
-    fn deadline_ms(&self, not_after: Instant) -> i64 {
-        let left_ms = not_after.saturating_duration_since(Instant::now()).as_millis();
-        self.clock.unix_ms() + i64::try_from(left_ms).unwrap_or(i64::MAX / 2)
     }
 
     /// The followers come from the ledger, which has a follow from its answer on: who then posts reaches the follower's open
@@ -129,7 +123,7 @@ impl Handler for PostCreated {
     /// the same moment, at least one sees the other.
     async fn apply(&self, events: &[Event], not_after: Instant) -> Result<(), Failure> {
         let posts = events.iter().map(post).collect::<Result<Vec<_>, _>>()?;
-        let not_after_ms = self.deadline_ms(not_after);
+        let not_after_ms = deadline_ms(&*self.clock, not_after);
         try_join(self.archive.posts_by_author.add(&posts), self.archive.public_posts.add(&posts)).await?;
         failpoint::reach("deliver.after_archive").await;
         let entries: Vec<_> = posts.iter().map(|(post, _)| Entry { id: post.id.into(), author: post.author }).collect();

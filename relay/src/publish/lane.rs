@@ -67,6 +67,12 @@ struct Acknowledged {
     due: Instant,
 }
 
+/// A removal that is over, and whether the lease stood.
+struct Removal {
+    ids: Vec<i64>,
+    removed: Result<bool, Error>,
+}
+
 /// Why what is under way must be read and sent again.
 enum Stumble {
     /// Another relay has the shard.
@@ -82,7 +88,7 @@ enum Stumble {
 struct Work<'a> {
     appends: FuturesOrdered<BoxFuture<'a, Sent>>,
     acknowledged: Option<Acknowledged>,
-    removal: Option<BoxFuture<'a, (Vec<i64>, Result<bool, Error>)>>,
+    removal: Option<BoxFuture<'a, Removal>>,
     /// How long to rest after the next failure.
     wait: Option<Duration>,
 }
@@ -101,9 +107,9 @@ impl Lane {
                         self.start_anew(&mut work, &mut batches, stumble).await;
                     }
                 }
-                Some((ids, removed)) = OptionFuture::from(work.removal.as_mut()) => {
+                Some(removal) = OptionFuture::from(work.removal.as_mut()) => {
                     work.removal = None;
-                    if let Err(stumble) = self.removed(&ids, removed) {
+                    if let Err(stumble) = self.removed(removal) {
                         self.start_anew(&mut work, &mut batches, stumble).await;
                     }
                 }
@@ -173,14 +179,15 @@ impl Lane {
         let Some(Acknowledged { lease, ids, .. }) = work.acknowledged.take() else { return };
         let removing = async move {
             let removed = self.outbox.remove(&lease, &ids).await;
-            (ids, removed)
+            Removal { ids, removed }
         };
         work.removal = Some(removing.boxed());
     }
 
     /// What was not removed is sent again.
-    fn removed(&self, ids: &[i64], removed: Result<bool, Error>) -> Result<(), Stumble> {
-        match removed {
+    fn removed(&self, removal: Removal) -> Result<(), Stumble> {
+        let ids = &removal.ids;
+        match removal.removed {
             Ok(true) => {
                 if self.under_way.removed(self.shard, ids) {
                     self.bell.notify_one();
@@ -276,9 +283,8 @@ impl Lane {
     async fn remove_the_rest<'a>(&'a self, work: &mut Work<'a>) {
         for _ in 0..2 {
             if let Some(removal) = work.removal.take() {
-                let (ids, removed) = removal.await;
                 // Whatever it is, the caller has begun to read again or to stop.
-                let _ = self.removed(&ids, removed);
+                let _ = self.removed(removal.await);
             }
             self.remove(work);
         }

@@ -19,7 +19,7 @@ use super::{RETRY_MAX, RETRY_MIN, held::Held, under_way::UnderWay};
 /// How many rows one request brings at the most, whatever the number of shards.
 const READ_ROWS_MAX: usize = 4000;
 /// The least time between two requests: what comes meanwhile comes with the next one.
-const READ_PAUSE: Duration = Duration::from_millis(1);
+const READ_PAUSE: Duration = Duration::from_micros(500);
 
 /// Rows of one shard, in order, and the lease under which they were read.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ const HAND_OVER_MAX: Duration = Duration::from_secs(1);
 const DELIVERY_MAX: Duration = Duration::from_secs(4);
 const _: () = assert!(HAND_OVER_MAX.as_millis() + DELIVERY_MAX.as_millis() <= APPEND_MAX.as_millis());
 /// How long a record waits for others to share its request. A batch is handed over in less.
-const LINGER: Duration = Duration::from_micros(500);
+const LINGER: Duration = Duration::from_micros(200);
 const QUEUE_RECORDS_MAX: usize = 20_000;
 const QUEUE_KBYTES_MAX: usize = 65_536;
 /// How long to wait before a full queue is tried again.

@@ -18,7 +18,7 @@ use crate::Parts;
 /// Channels are a database's own, so installations that share a server do not hear each other.
 const CHANNEL: &str = "freshet_outbox";
 /// The least time between two NOTIFYs of a pod: half of it is what an event waits for at load.
-const TELL_EVERY: Duration = Duration::from_millis(2);
+const TELL_EVERY: Duration = Duration::from_millis(1);
 /// How long a NOTIFY, or a look whether the listening connection lives, may take.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// When nothing was heard for so long, the listening connection is asked whether it lives.

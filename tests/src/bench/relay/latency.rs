@@ -1,5 +1,5 @@
 //! How long a committed event takes until the log has acknowledged it, at a steady pace. Writers are sessions of their own: the
-//! relay hears of their commits as it does of another pod's, by a NOTIFY every 2 ms at the most.
+//! relay hears of their commits as it does of another pod's, by a NOTIFY every millisecond at the most.
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ const WRITERS: usize = 4;
 /// How often each of them commits.
 const COMMIT_EVERY: Duration = Duration::from_millis(8);
 /// As in the product.
-const NOTIFY_EVERY: Duration = Duration::from_millis(2);
+const NOTIFY_EVERY: Duration = Duration::from_millis(1);
 /// What is not counted: connections are opened, plans are made.
 const WARM_UP: Duration = Duration::from_secs(3);
 const MEASURED: Duration = Duration::from_secs(20);

@@ -23,7 +23,7 @@ pub(super) async fn pace(bench: &Bench, events: &[Record]) -> f64 {
         .set("bootstrap.servers", bench.brokers())
         .set("enable.idempotence", "true")
         .set("acks", "all")
-        .set("linger.ms", "0.5")
+        .set("linger.ms", "0.2")
         .set("socket.nagle.disable", "true")
         .set("queue.buffering.max.messages", "20000")
         .set("queue.buffering.max.kbytes", "65536")

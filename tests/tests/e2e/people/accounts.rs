@@ -35,7 +35,7 @@ async fn a_person_is_seen_with_exact_numbers_and_whether_strangers_must_ask() {
     let numbers = async || {
         let user = max.sees(&lin).await.unwrap();
         assert_eq!(max.sees_handle("lin").await.unwrap(), user);
-        assert_eq!(max.sees_all(vec![lin.id.to_string()]).await.unwrap().users, [user.clone()]);
+        assert_eq!(max.sees_all(vec![lin.id.to_string()]).await.unwrap().users, std::slice::from_ref(&user));
         let UserCounters { followers, following, posts } = user.counters.expect("counters");
         (followers, following, posts, user.private.expect("known"))
     };

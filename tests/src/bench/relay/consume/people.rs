@@ -61,8 +61,8 @@ impl People {
 
     async fn sign_up(&self, client: &Client) {
         let ids: Vec<_> = self.all.iter().map(|one| one.get()).collect();
-        let accounts = "INSERT INTO accounts (id, handle, display_name, password_hash, created_at_ms, version) \
-                        SELECT id, 'p' || id, 'somebody', '', 0, 1 FROM unnest($1::BIGINT[]) AS people (id)";
+        let accounts = "INSERT INTO accounts (id, handle, display_name, created_at_ms, version) \
+                        SELECT id, 'p' || id, 'somebody', 0, 1 FROM unnest($1::BIGINT[]) AS people (id)";
         client.execute(accounts, &[&ids]).await.expect("accounts");
         let edges = self.followers.iter().flat_map(|(one, all)| all.iter().map(|follower| (follower.get(), one.get())));
         let (followers, followees): (Vec<_>, Vec<_>) = edges.unzip();
