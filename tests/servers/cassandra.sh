@@ -36,7 +36,8 @@ start_cassandra() {
     [ "$DURABLE" = yes ] ||
         options+=(-Dcassandra.unsafesystem=true -Dcassandra.test.flush_local_schema_changes=false)
     # A lone node has nobody to wait for, neither at its start nor at its end.
-    spawn_java cassandra -Xmx512m -XX:MaxDirectMemorySize=256m "${options[@]}" \
+    # Each test has a keyspace of its own, and each of its tables takes about a megabyte for as long as the server lives.
+    spawn_java cassandra -Xmx1536m -XX:MaxDirectMemorySize=256m "${options[@]}" \
         -Djdk.attach.allowAttachSelf=true -Djava.security.manager=allow -Dio.netty.tryReflectionSetAccessible=true \
         -Djava.io.tmpdir="$folder/tmp" -Djna.tmpdir="$folder/tmp" \
         -Dlogback.configurationFile="file://$folder/logback.xml" \
