@@ -1,7 +1,7 @@
 //! A lane a shard: appends its rows, in order and many under way at once, and takes away what was acknowledged. Each is a loop
 //! of its own, so that a shard that is slow or cannot be published holds up no other; and the only one of its shard in this pod.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use chassis::{Stop, failpoint};
 use futures_util::{
@@ -33,6 +33,9 @@ use super::{
 /// How long acknowledged rows wait for others to be removed with: nobody waits for that, and whoever takes over after a kill
 /// sends so much again.
 const REMOVE_AFTER: Duration = Duration::from_millis(20);
+/// While the first of what is under way has waited longer for the log, nothing is sent behind it. So all of it was sent within
+/// this time, and fails together when the log is away: else rows behind a failed one could come before it.
+const APPENDS_SPREAD_MAX: Duration = Duration::from_millis(20);
 /// So many are not kept waiting.
 const REMOVE_ROWS: usize = SHARD_ROWS_MAX / 4;
 
@@ -87,10 +90,24 @@ enum Stumble {
 #[derive(Default)]
 struct Work<'a> {
     appends: FuturesOrdered<BoxFuture<'a, Sent>>,
+    /// When each of them began.
+    began: VecDeque<Instant>,
     acknowledged: Option<Acknowledged>,
     removal: Option<BoxFuture<'a, Removal>>,
     /// How long to rest after the next failure.
     wait: Option<Duration>,
+}
+
+impl Work<'_> {
+    fn may_append(&self) -> bool {
+        self.began.front().is_none_or(|began| began.elapsed() < APPENDS_SPREAD_MAX)
+    }
+
+    async fn next_sent(&mut self) -> Option<Sent> {
+        let sent = self.appends.next().await;
+        self.began.pop_front();
+        sent
+    }
 }
 
 impl Lane {
@@ -101,8 +118,9 @@ impl Lane {
             let due = work.acknowledged.as_ref().filter(|_| work.removal.is_none()).map(|ready| ready.due);
             tokio::select! {
                 () = self.stop.cancelled() => break,
-                Some(batch) = batches.recv() => self.append(&mut work, batch),
+                Some(batch) = batches.recv(), if work.may_append() => self.append(&mut work, batch),
                 Some(sent) = work.appends.next() => {
+                    work.began.pop_front();
                     if let Err(stumble) = self.settle(&mut work, sent).await {
                         self.start_anew(&mut work, &mut batches, stumble).await;
                     }
@@ -135,6 +153,7 @@ impl Lane {
             Sent { lease, ids, failure }
         };
         work.appends.push_back(sending.boxed());
+        work.began.push_back(Instant::now());
     }
 
     /// Notes what the log has, and sees to what it has not.
@@ -245,7 +264,7 @@ impl Lane {
     async fn start_anew<'a>(&'a self, work: &mut Work<'a>, batches: &mut mpsc::Receiver<Batch>, stumble: Stumble) {
         let shard = self.shard;
         self.under_way.rest(shard, true);
-        while let Some(sent) = work.appends.next().await {
+        while let Some(sent) = work.next_sent().await {
             self.give_back(&sent.ids);
         }
         while let Ok(batch) = batches.try_recv() {
@@ -270,7 +289,7 @@ impl Lane {
 
     /// Ends what was begun.
     async fn finish<'a>(&'a self, mut work: Work<'a>) {
-        while let Some(sent) = work.appends.next().await {
+        while let Some(sent) = work.next_sent().await {
             let stumbled = self.settle(&mut work, sent).await.is_err();
             if stumbled {
                 break;

@@ -6,16 +6,15 @@ use crate::{
     ledger::{Lease, heads::Sight},
 };
 
-/// The lease's row is not locked. Whoever claims the shard at this moment may read the rows once more, and send again what the
-/// log has: that is allowed. What would not be, to remove a row that the log has not, cannot happen: these have been sent.
+/// The lease's row is locked to the end: a relay that claims the shard at this moment, or gives it up, waits until these rows
+/// are gone.
 ///
 /// It tells besides what it sees of the ledger, by which reads know where to begin. A transaction has its number before it is
 /// given an id of a row (see the migration of the ids).
-const REMOVE: &str = "WITH removed AS ( \
-        DELETE FROM outbox WHERE shard = $1 AND id = ANY($2) AND EXISTS (SELECT 1 FROM shard_leases \
-            WHERE shard = $1 AND owner = $3 AND epoch = $4 \
-                AND expires_us > CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)) \
-        RETURNING 1) \
+const REMOVE: &str = "WITH held AS MATERIALIZED ( \
+        SELECT 1 FROM shard_leases WHERE shard = $1 AND owner = $3 AND epoch = $4 \
+            AND expires_us > CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) FOR SHARE), \
+    removed AS (DELETE FROM outbox WHERE shard = $1 AND id = ANY($2) AND EXISTS (SELECT 1 FROM held) RETURNING 1) \
     SELECT (SELECT count(*) FROM removed), (SELECT last_value FROM outbox_ids), \
         CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), \
         CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)";
