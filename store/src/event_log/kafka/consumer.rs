@@ -30,10 +30,13 @@ const SESSION: Duration = Duration::from_secs(6);
 const HEARTBEAT: Duration = Duration::from_millis(500);
 /// A member that asks for nothing for so long is stuck: its partitions go to the others.
 const STUCK_AFTER: Duration = Duration::from_secs(120);
-/// How much is fetched ahead of each lane. Pausing one throws it away, to be fetched again: more than a few batches are not
-/// worth it.
-const AHEAD_EVENTS: usize = 4 * BATCH;
+/// How much is fetched ahead. The client counts the events of all lanes, and fetches no lane while there are as many: fewer
+/// than several lanes have in one answer would let a single one through at a time. Pausing a lane throws away what is
+/// ahead of it, to be fetched again, so that more is not worth it.
+const AHEAD_EVENTS: usize = 32 * BATCH;
 const AHEAD_KBYTES_MAX: usize = 16_384;
+/// How long it waits before it looks whether there are still as many.
+const FULL_PAUSE: Duration = Duration::from_millis(10);
 /// Of a lane at once. A larger event comes alone.
 const FETCH_BYTES_MAX: usize = 256 * 1024;
 /// How long a commit waits for the partitions to be divided.
@@ -72,6 +75,7 @@ impl Member {
             .set("session.timeout.ms", SESSION.as_millis().to_string())
             .set("max.poll.interval.ms", STUCK_AFTER.as_millis().to_string())
             .set("queued.min.messages", AHEAD_EVENTS.to_string())
+            .set("fetch.queue.backoff.ms", FULL_PAUSE.as_millis().to_string())
             .set("queued.max.messages.kbytes", AHEAD_KBYTES_MAX.to_string())
             .set("max.partition.fetch.bytes", FETCH_BYTES_MAX.to_string());
         let assignment = Assignment::new(group, topics, namespace);
