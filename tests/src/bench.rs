@@ -2,6 +2,7 @@
 //! themselves are kept in docs/benchmarks.md.
 
 mod outbox;
+mod people;
 mod relay;
 
 use std::{fmt, fs, process::ExitCode};
@@ -65,10 +66,11 @@ async fn measure(named: &[&str]) -> Vec<(&'static str, Report)> {
     const RELAY: [&str; 2] = ["relay", "relay consume"];
     match named {
         ["outbox"] => vec![("outbox", outbox::measure().await)],
+        ["people"] => vec![("people", people::measure().await)],
         ["relay"] => vec![(RELAY[0], relay::measure().await), (RELAY[1], relay::consume::measure().await)],
         ["relay", "publish"] => vec![(RELAY[0], relay::measure().await)],
         ["relay", "consume"] => vec![(RELAY[1], relay::consume::measure().await)],
-        other => panic!("there is nothing called {other:?}: outbox, relay, relay publish, relay consume"),
+        other => panic!("there is nothing called {other:?}: outbox, people, relay, relay publish, relay consume"),
     }
 }
 
@@ -78,6 +80,11 @@ async fn connect(url: &str) -> Client {
     #[expect(clippy::disallowed_methods, reason = "it ends with the client")]
     tokio::spawn(connection);
     client
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// Replaces what stands between the section's marks on the page.

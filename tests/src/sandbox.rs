@@ -271,7 +271,7 @@ impl Drop for Sandbox {
 }
 
 /// Port 0: a free one.
-async fn listen() -> (TcpListener, SocketAddr) {
+pub(crate) async fn listen() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("its address");
     (listener, address)
@@ -286,7 +286,7 @@ async fn stores_of_this_run(data: &TempDir) -> Vec<(&'static str, String)> {
     }
 }
 
-fn assemble(keys: &str, settings: Vec<(&'static str, String)>) -> Assembly {
+pub(crate) fn assemble(keys: &str, settings: Vec<(&'static str, String)>) -> Assembly {
     let clock: Arc<dyn Clock> = Arc::new(clock::System);
     let random: Arc<dyn Random> = Arc::new(random::System);
     // Passwords are hashed cheaply: no test is about how long that takes.

@@ -19,7 +19,7 @@ use proto::{
 use store::{Shard, Stores, event_log::Record, migrate::Mode, shard::SHARDS_DEFAULT};
 use tokio_postgres::Client;
 
-use super::{Goal, Report};
+use super::{Goal, Report, median};
 use crate::servers::{self, Adapter};
 
 /// How many events a round publishes.
@@ -72,11 +72,6 @@ pub(super) async fn measure() -> Report {
             format!("latency: p50 {:.1?}, p99 {:.1?}, most {:.1?}", late.p50, late.p99, late.most),
         ],
     }
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 /// Posts as people write them, by many authors.
