@@ -47,6 +47,8 @@ pub mod kind {
     pub const POST_CREATED: &str = "post.created";
     /// Someone likes a post.
     pub const LIKED: &str = "post.liked";
+    /// Someone no longer likes a post.
+    pub const UNLIKED: &str = "post.unliked";
     /// How far a partition is whole.
     pub const MARK: &str = "relay.mark";
     /// A profile changed.
@@ -86,6 +88,7 @@ impl Payload {
             Self::Followed(_) => kind::FOLLOWED,
             Self::PostCreated(_) => kind::POST_CREATED,
             Self::Liked(_) => kind::LIKED,
+            Self::Unliked(_) => kind::UNLIKED,
             Self::Mark(_) => kind::MARK,
             Self::UserChanged(_) => kind::USER_CHANGED,
             Self::UserDeleted(_) => kind::USER_DELETED,
@@ -123,7 +126,7 @@ impl Payload {
             | Self::FollowRejected(_)
             | Self::FollowWithdrawn(_) => Topic::Graph,
             Self::PostCreated(_) | Self::Mark(_) => Topic::Posts,
-            Self::Liked(_) => Topic::Likes,
+            Self::Liked(_) | Self::Unliked(_) => Topic::Likes,
         }
     }
 
@@ -135,6 +138,7 @@ impl Payload {
             Self::Followed(event) => &event.follower_id,
             Self::PostCreated(event) => &event.author_id,
             Self::Liked(event) => &event.post_id,
+            Self::Unliked(event) => &event.post_id,
             Self::Unfollowed(event) => &event.follower_id,
             Self::Blocked(event) => &event.blocker_id,
             Self::Unblocked(event) => &event.blocker_id,

@@ -1,7 +1,10 @@
 //! The hot posts of a day. Counts are absolute and carry their version, so an event that comes twice, late or out of order
 //! does no harm; and a list that was lost is filled from the ledger.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use chassis::{Clock, Error, Reason, failpoint, page::PageLimit};
@@ -47,7 +50,25 @@ impl HotPosts {
         if !self.lists.is_complete(&day.key()).await? {
             self.refill(day).await?;
         }
-        Ok(self.lists.top(&day.key(), limit.get()).await?)
+        self.top(day, limit.get()).await
+    }
+
+    /// The hottest posts that are there. Where some of them are gone, the list is asked for more.
+    async fn top(&self, day: Day, limit: usize) -> Result<Vec<Hot>, Error> {
+        let mut wanted = limit;
+        loop {
+            let mut top = self.lists.top(&day.key(), wanted).await?;
+            let is_all = top.len() < wanted;
+            let ids: Vec<_> = top.iter().map(|hot| hot.post).collect();
+            let there: HashSet<_> = self.ledger.batch(&ids).await?.iter().map(|post| post.id).collect();
+            // A post that nobody likes any more is not hot.
+            top.retain(|hot| hot.score > 0 && there.contains(&hot.post));
+            if is_all || top.len() >= limit {
+                top.truncate(limit);
+                return Ok(top);
+            }
+            wanted *= 2;
+        }
     }
 
     /// Fills a day's list from the ledger. Events that come meanwhile win where they are newer. A list that is lost meanwhile
@@ -99,9 +120,14 @@ impl Handler for HotPosts {
 }
 
 fn liked(event: &Event) -> Result<(PostId, Likes), Failure> {
-    let Some(Payload::Liked(liked)) = &event.envelope.payload else {
-        return Err(Failure::Final(format!("it is said to be {:?} and carries something else", event.envelope.r#type)));
+    let (post_id, count) = match &event.envelope.payload {
+        Some(Payload::Liked(event)) => (&event.post_id, event.like_count),
+        Some(Payload::Unliked(event)) => (&event.post_id, event.like_count),
+        _ => {
+            let told = format!("it is said to be {:?} and carries something else", event.envelope.r#type);
+            return Err(Failure::Final(told));
+        }
     };
-    let post = liked.post_id.parse().map_err(|cause| Failure::Final(format!("post_id {cause}")))?;
-    Ok((post, Likes { count: liked.like_count, version: event.envelope.version }))
+    let post = post_id.parse().map_err(|cause| Failure::Final(format!("post_id {cause}")))?;
+    Ok((post, Likes { count, version: event.envelope.version }))
 }

@@ -3,9 +3,11 @@
 
 mod accounts;
 pub mod dead_letters;
+mod departures;
 mod fills;
 mod graph;
 mod heads;
+mod jobs;
 mod migrations;
 mod postgres;
 mod sqlite;
@@ -17,11 +19,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chassis::id::Grant;
 pub use dead_letters::DeadLetters;
+pub use departures::{Departures, Tie, Unliked};
 pub use fills::{ArchiveFills, Cursor, FillLease, FillStatus};
 pub use graph::{
     BlockOutcome, Blocks, Counters, FollowOutcome, FollowRequests, Graph, GraphChange, List, Listed, Mutes, Outcome,
     Pair, Place, Relations, Relationship, RemoteAuthor, RemoteAuthors, Wish,
 };
+pub use jobs::{Job, JobKind, Jobs};
 pub(crate) use postgres::{Postgres, migrate as migrate_postgres};
 use proto::{EventId, PostId, UserId, event::Topic, freshet::event::v1::envelope::Payload};
 pub use sqlite::Sqlite;
@@ -71,6 +75,10 @@ pub struct Ledger {
     pub writer_numbers: Arc<dyn WriterNumbers>,
     /// How far the archive was filled.
     pub archive_fills: Arc<dyn ArchiveFills>,
+    /// What is left to be done.
+    pub jobs: Arc<dyn Jobs>,
+    /// What is left to end when a person is gone.
+    pub departures: Arc<dyn Departures>,
     /// Its tables, read as an archive.
     pub(crate) as_archive: Archive,
     /// Its own event log, where it has one.
@@ -104,6 +112,8 @@ impl Ledger {
             + ShardLeases
             + WriterNumbers
             + ArchiveFills
+            + Jobs
+            + Departures
             + AsArchive
             + 'static,
     {
@@ -121,6 +131,8 @@ impl Ledger {
             shard_leases: ledger.clone(),
             writer_numbers: ledger.clone(),
             archive_fills: ledger.clone(),
+            jobs: ledger.clone(),
+            departures: ledger.clone(),
             as_archive: Archive {
                 posts_by_author: ledger.clone(),
                 follows: ledger.clone(),

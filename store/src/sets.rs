@@ -190,6 +190,9 @@ pub trait HomeTimelines: Send + Sync {
         complete_to: Coverage,
         authors: &[AuthorState],
     ) -> Result<bool, Error>;
+
+    /// Takes a reader's home away, with the states of its authors; a build that is under way too.
+    async fn remove(&self, reader: UserId) -> Result<(), Error>;
 }
 
 /// Authors' newest posts.

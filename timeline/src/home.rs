@@ -98,9 +98,7 @@ impl Homes {
         match self.sets.page(reader, below, limit).await? {
             Some(page) => Ok(Some(page)),
             // Only people have homes: nobody can fill the sets with those of ids that are nobody's.
-            None if !self.accounts.exists(reader).await? => {
-                Err(Error::new(Reason::UserNotFound, "there is no such user"))
-            }
+            None if !self.accounts.exists(reader).await? => Err(nobody()),
             None => {
                 self.build(reader).await?;
                 Ok(self.sets.page(reader, below, limit).await?)
@@ -121,6 +119,11 @@ impl Homes {
     /// the keys too, and what is read here never overwrites a newer state.
     async fn build(&self, reader: UserId) -> Result<(), Error> {
         let Build::Mine(token) = self.sets.begin_build(reader).await? else { return Ok(()) };
+        // Asked once more now that the keys are made: who is deleted after this loses them with the deletion.
+        if !self.accounts.exists(reader).await? {
+            self.sets.remove(reader).await?;
+            return Err(nobody());
+        }
         let authors = self.relations.hidden(reader).await?;
         let entries = self.fan_in.newest(reader, BUILD_ENTRIES).await?;
         let complete_to = match entries.last() {
@@ -137,4 +140,8 @@ impl Homes {
         let mut by_id: HashMap<_, _> = posts.into_iter().map(|post| (post.id, post)).collect();
         Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
     }
+}
+
+fn nobody() -> Error {
+    Error::new(Reason::UserNotFound, "there is no such user")
 }

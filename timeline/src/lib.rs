@@ -1,6 +1,7 @@
 //! The timeline role: people, posts and timelines over gRPC. It writes the ledger, and reads the sets and the archive.
 
 mod home;
+mod jobs;
 mod people;
 mod posts;
 
@@ -46,8 +47,9 @@ pub async fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::E
     let Parts { pod, stores, clock, random, keyring, grpc, config } = parts;
     let ids = store::writer::keep(&pod, stores.ledger.writer_numbers.clone(), clock.clone()).await?;
     let people = people::People::new(&stores, ids.clone(), clock.clone(), random, config.people)?;
-    let posts = posts::Posts::new(&stores, ids);
+    let posts = posts::Posts::new(&stores, ids.clone());
     posts.start_forgetting_keys(&pod);
+    jobs::Jobs::start(&pod, &stores, ids, clock.clone());
     let homes = home::Homes::new(&stores, clock);
     grpc::Server::default()
         .with(people::grpc::service(people))

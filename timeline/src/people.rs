@@ -19,7 +19,7 @@ use password::Hasher;
 use store::{
     Stores,
     ledger::{Accounts, Relations},
-    sets::Sessions,
+    sets::{HomeTimelines, Sessions},
 };
 
 /// How people sign in.
@@ -53,6 +53,7 @@ pub(crate) struct People {
     relations: Arc<dyn Relations>,
     graph: Graph,
     sessions: Arc<dyn Sessions>,
+    homes: Arc<dyn HomeTimelines>,
     attempts: Attempts,
     ids: Arc<Minter>,
     clock: Arc<dyn Clock>,
@@ -76,6 +77,7 @@ impl People {
             relations: stores.ledger.relations.clone(),
             graph: Graph::new(stores, ids.clone(), clock.clone(), &config.graph),
             sessions: stores.sets.sessions.clone(),
+            homes: stores.sets.homes.clone(),
             attempts: Attempts::new(stores.sets.attempts.clone(), random.clone(), config.attempts),
             ids,
             clock,

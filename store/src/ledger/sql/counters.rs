@@ -23,6 +23,14 @@ pub(super) async fn lock_both(change: &mut Change, pair: Pair) -> Result<(), Err
     if locked.len() == wanted { Ok(()) } else { Err(Error::NotFound(Entity::User)) }
 }
 
+/// The same for many people at once.
+pub(super) async fn lock_all(change: &mut Change, people: impl Iterator<Item = UserId>) -> Result<(), Error> {
+    let mut query = QueryBuilder::new("SELECT user_id FROM user_counters WHERE user_id");
+    push_is_one_of(&mut query, people.map(UserId::get).collect());
+    query.push(" ORDER BY user_id").push(LOCK_ROW);
+    query.build().fetch_all(&mut *change.transaction).await.map(|_| ()).map_err(failed)
+}
+
 /// Counts a follow that began. Under the lock; refused where it would be one too many.
 pub(super) async fn count_follow(change: &mut Change, pair: Pair, followees_max: u32) -> Result<(), Error> {
     let counted = count(change, pair, 1, i64::from(followees_max)).await?;

@@ -22,6 +22,10 @@ use crate::{
 
 pub(super) const COLUMNS: &str = "id, author, text, created_at_ms, like_count, like_version";
 
+/// Whose author is gone is gone too, from the author's deletion on.
+const BY_SOMEONE: &str =
+    "NOT EXISTS (SELECT 1 FROM accounts WHERE accounts.id = posts.author AND deleted_at_ms IS NOT NULL)";
+
 #[async_trait]
 impl Posts for SqlLedger {
     async fn create(&self, new: NewPost, event: Event<'_, Post>) -> Result<Post, Error> {
@@ -36,7 +40,7 @@ impl Posts for SqlLedger {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let mut query = QueryBuilder::new(format!("SELECT {COLUMNS} FROM posts WHERE id"));
+        let mut query = QueryBuilder::new(format!("SELECT {COLUMNS} FROM posts WHERE {BY_SOMEONE} AND id"));
         push_is_one_of(&mut query, ids.iter().map(|id| id.get()).collect());
         let rows = self.answered(query.build().fetch_all(self.reader())).await?;
         rows.iter().map(post).collect()
@@ -136,7 +140,7 @@ pub(super) fn post(row: &Row) -> Result<Post, Error> {
     })
 }
 
-fn likes(row: &Row) -> Result<Likes, Error> {
+pub(super) fn likes(row: &Row) -> Result<Likes, Error> {
     Ok(Likes {
         count: row.try_get("like_count").map_err(failed)?,
         version: row.try_get("like_version").map_err(failed)?,

@@ -200,4 +200,9 @@ impl HomeTimelines for Memory {
         home.merge(entries, complete_to, Some(State::Complete))?;
         Ok(true)
     }
+
+    async fn remove(&self, reader: UserId) -> Result<(), Error> {
+        self.state().homes.remove(&reader);
+        Ok(())
+    }
 }

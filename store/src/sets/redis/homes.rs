@@ -196,6 +196,11 @@ impl HomeTimelines for Redis {
         // A build that takes too long loses its token: it needs no other limit.
         self.merge_call((reader, Some(token)), entries, complete_to, authors, i64::MAX).await
     }
+
+    async fn remove(&self, reader: UserId) -> Result<(), Error> {
+        let mut remove = redis::cmd("DEL");
+        self.link.ask(remove.arg(self.keys.home(reader)).arg(self.keys.authors(reader))).await
+    }
 }
 
 #[cfg(test)]

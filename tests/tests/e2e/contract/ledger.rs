@@ -3,9 +3,11 @@
 mod accounts;
 mod archive;
 mod dead_letters;
+mod departures;
 mod events;
 mod fills;
 mod graph;
+mod jobs;
 mod keys;
 mod leases;
 mod marks;

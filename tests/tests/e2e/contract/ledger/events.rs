@@ -7,7 +7,7 @@ use prost::Message as _;
 use proto::{PostId, UserId, freshet::event::v1::Envelope};
 use store::{
     Error, Shard,
-    ledger::{OutboxRow, OwnAccount, ProfileChange},
+    ledger::{OutboxRow, OwnAccount, ProfileChange, Tie},
 };
 use tests::tools::root;
 
@@ -21,7 +21,8 @@ store_contract!(open: [
 });
 
 /// Tables that others derive nothing from: what is written there needs no event.
-const CARRY_NO_TRUTH: [&str; 12] = [
+const CARRY_NO_TRUTH: [&str; 13] = [
+    "jobs",
     "user_counters",
     "archive_fills",
     "install",
@@ -66,6 +67,8 @@ changes! {
     "RemoteAuthors::upsert" = remote_authors,
     "Posts::create" = posts,
     "Posts::like" = likes,
+    "Departures::end_ties" = ends_of_ties,
+    "Departures::end_likes" = ends_of_likes,
 }
 
 async fn sign_ups(world: &World) {
@@ -231,6 +234,27 @@ async fn likes(world: &World) {
     assert!(second > first, "{second} after {first}");
     assert_eq!(writes_nothing(world, world.like(ada, post)).await.unwrap().count, 2);
     writes_nothing(world, world.like(ada, PostId::new(UNKNOWN).unwrap())).await.expect_err("no such post");
+}
+
+async fn ends_of_ties(world: &World) {
+    let [gone, lin] = world.people(2).await[..] else { unreachable!() };
+    world.follow(gone, lin).await.unwrap();
+    writes_nothing(world, world.end_ties(gone, Tie::Following, 2)).await.expect_err("someone who is there");
+    world.delete_account(gone).await.unwrap();
+    let key = |_: &_| gone.to_string();
+    writes(world, ["graph.unfollowed", "graph"], key, world.end_ties(gone, Tie::Following, 2)).await;
+    assert_eq!(writes_nothing(world, world.end_ties(gone, Tie::Following, 2)).await.unwrap(), 0);
+}
+
+async fn ends_of_likes(world: &World) {
+    let [gone, lin] = world.people(2).await[..] else { unreachable!() };
+    let post = world.post(lin, "hello").await.unwrap().id;
+    let (_, first) = writes(world, ["post.liked", "likes"], |_| post.to_string(), world.like(gone, post)).await;
+    world.delete_account(gone).await.unwrap();
+    let ended = world.end_likes(gone, 2);
+    let (_, second) = writes(world, ["post.unliked", "likes"], |_| post.to_string(), ended).await;
+    assert!(second > first, "{second} after {first}");
+    assert_eq!(writes_nothing(world, world.end_likes(gone, 2)).await.unwrap(), 0);
 }
 
 /// The call succeeds and writes one event, with this type and topic and with the key that its answer tells. Gives the
