@@ -59,6 +59,7 @@ mod tests {
             author_id: "7".into(),
             text: "two\nlines\r\nevent: \"evil\"\n\n\u{2028}".into(),
             created_at_ms: 1_704_067_200_123,
+            ..PostCreated::default()
         };
         let frame = new_post(&event).unwrap();
         let text = std::str::from_utf8(&frame).unwrap();

@@ -47,6 +47,8 @@ pub mod kind {
     pub const POST_CREATED: &str = "post.created";
     /// Someone likes a post.
     pub const LIKED: &str = "post.liked";
+    /// An author's posts reach the followers' homes in another way.
+    pub const MODE_CHANGED: &str = "graph.mode_changed";
     /// Someone no longer likes a post.
     pub const UNLIKED: &str = "post.unliked";
     /// How far a partition is whole.
@@ -89,6 +91,7 @@ impl Payload {
             Self::PostCreated(_) => kind::POST_CREATED,
             Self::Liked(_) => kind::LIKED,
             Self::Unliked(_) => kind::UNLIKED,
+            Self::ModeChanged(_) => kind::MODE_CHANGED,
             Self::Mark(_) => kind::MARK,
             Self::UserChanged(_) => kind::USER_CHANGED,
             Self::UserDeleted(_) => kind::USER_DELETED,
@@ -124,7 +127,8 @@ impl Payload {
             | Self::FollowRequested(_)
             | Self::FollowAccepted(_)
             | Self::FollowRejected(_)
-            | Self::FollowWithdrawn(_) => Topic::Graph,
+            | Self::FollowWithdrawn(_)
+            | Self::ModeChanged(_) => Topic::Graph,
             Self::PostCreated(_) | Self::Mark(_) => Topic::Posts,
             Self::Liked(_) | Self::Unliked(_) => Topic::Likes,
         }
@@ -139,6 +143,7 @@ impl Payload {
             Self::PostCreated(event) => &event.author_id,
             Self::Liked(event) => &event.post_id,
             Self::Unliked(event) => &event.post_id,
+            Self::ModeChanged(event) => &event.author_id,
             Self::Unfollowed(event) => &event.follower_id,
             Self::Blocked(event) => &event.blocker_id,
             Self::Unblocked(event) => &event.blocker_id,

@@ -3,6 +3,7 @@
 mod follows;
 mod hidden;
 mod marks;
+mod modes;
 mod posts;
 
 use std::{fmt::Display, str::FromStr, sync::Arc};
@@ -11,6 +12,7 @@ use chassis::Clock;
 use follows::Follows;
 use hidden::Hidden;
 use marks::Marked;
+use modes::ModeChanged;
 use posts::PostCreated;
 use proto::event::kind;
 use store::{
@@ -24,6 +26,7 @@ pub(crate) fn handlers(stores: &Stores, clock: Arc<dyn Clock>) -> Handlers {
     let follows = Arc::new(Follows::new(stores, clock.clone()));
     let hidden = Arc::new(Hidden::new(stores, clock.clone()));
     Handlers::default()
+        .on(kind::MODE_CHANGED, Arc::new(ModeChanged::new(stores, clock.clone())))
         .on(kind::POST_CREATED, Arc::new(PostCreated::new(stores, clock)))
         .on(kind::FOLLOWED, follows.clone())
         .on(kind::UNFOLLOWED, follows)

@@ -1,6 +1,7 @@
 //! The archive: wide rows for reading at scale, made from events. Embedded, it is the ledger's own tables, which have every
 //! row since its transaction: there is nothing to write then, and nothing to fill.
 
+mod fallback;
 mod fill;
 mod filled;
 mod generation;

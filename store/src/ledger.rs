@@ -9,6 +9,7 @@ mod graph;
 mod heads;
 mod jobs;
 mod migrations;
+mod modes;
 mod postgres;
 mod sqlite;
 
@@ -26,6 +27,7 @@ pub use graph::{
     Pair, Place, Relations, Relationship, RemoteAuthor, RemoteAuthors, Wish,
 };
 pub use jobs::{Job, JobKind, Jobs};
+pub use modes::{AuthorMode, FanOut, FollowLimits, Mode, Modes, Written};
 pub(crate) use postgres::{Postgres, migrate as migrate_postgres};
 use proto::{EventId, PostId, UserId, event::Topic, freshet::event::v1::envelope::Payload};
 pub use sqlite::Sqlite;
@@ -75,6 +77,8 @@ pub struct Ledger {
     pub writer_numbers: Arc<dyn WriterNumbers>,
     /// How far the archive was filled.
     pub archive_fills: Arc<dyn ArchiveFills>,
+    /// How authors' posts reach their followers.
+    pub modes: Arc<dyn Modes>,
     /// What is left to be done.
     pub jobs: Arc<dyn Jobs>,
     /// What is left to end when a person is gone.
@@ -112,6 +116,7 @@ impl Ledger {
             + ShardLeases
             + WriterNumbers
             + ArchiveFills
+            + Modes
             + Jobs
             + Departures
             + AsArchive
@@ -131,6 +136,7 @@ impl Ledger {
             shard_leases: ledger.clone(),
             writer_numbers: ledger.clone(),
             archive_fills: ledger.clone(),
+            modes: ledger.clone(),
             jobs: ledger.clone(),
             departures: ledger.clone(),
             as_archive: Archive {
@@ -200,7 +206,7 @@ pub struct Likes {
 pub trait Posts: Send + Sync {
     /// Writes a post. When its author has used its key before, nothing is written and the answer is the post of that time;
     /// [`Error::KeyTaken`] when that one has another text.
-    async fn create(&self, post: NewPost, event: Event<'_, Post>) -> Result<Post, Error>;
+    async fn create(&self, post: NewPost, event: Event<'_, Written>) -> Result<Post, Error>;
 
     /// Forgets keys that were used longer ago than this, so many at most. Tells how many they were.
     async fn forget_keys(&self, older_than: std::time::Duration, limit: u32) -> Result<u64, Error>;

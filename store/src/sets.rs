@@ -168,6 +168,21 @@ pub trait HomeTimelines: Send + Sync {
         entries: &[Entry],
         complete_to: Coverage,
         not_after_unix_ms: i64,
+    ) -> Result<(), Error> {
+        let followed = AuthorState::new(follow.author, Special::Unfollowed, false, follow.version);
+        self.merge_with(follow.reader, &[followed], entries, complete_to, not_after_unix_ms).await
+    }
+
+    /// Adds an author's entries to a home that exists, all that there are down to `complete_to`, and sets states of the author
+    /// in the same step, each unless a newer one is there. Does nothing where a newer one of the first is. Refused as
+    /// [`Error::Unavailable`] when the clock is past `not_after_unix_ms`.
+    async fn merge_with(
+        &self,
+        reader: UserId,
+        states: &[AuthorState],
+        entries: &[Entry],
+        complete_to: Coverage,
+        not_after_unix_ms: i64,
     ) -> Result<(), Error>;
 
     /// Down to where a home is complete; `None` when there is no home.

@@ -5,6 +5,7 @@ mod fan_in;
 pub(crate) mod grpc;
 
 use std::{
+    cmp::Reverse,
     collections::{HashMap, HashSet},
     sync::Arc,
 };
@@ -14,8 +15,8 @@ use fan_in::FanIn;
 use proto::{EntryId, UserId};
 use store::{
     Stores,
-    ledger::{Accounts, Post, Posts, Relations},
-    sets::{Build, Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, Page},
+    ledger::{Accounts, AuthorMode, Modes, Post, Posts, Relations},
+    sets::{Build, Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, Page, Special},
 };
 
 /// How many entries a build puts into a home: as many as a cut leaves, so that the first push does not cut it.
@@ -35,6 +36,7 @@ pub(crate) struct Homes {
     accounts: Arc<dyn Accounts>,
     posts: Arc<dyn Posts>,
     relations: Arc<dyn Relations>,
+    modes: Arc<dyn Modes>,
     clock: Arc<dyn Clock>,
     fan_in: FanIn,
 }
@@ -53,6 +55,7 @@ impl Homes {
                 archive: stores.archive.posts_by_author.clone(),
             },
             relations,
+            modes: stores.ledger.modes.clone(),
             clock,
         }
     }
@@ -66,16 +69,40 @@ impl Homes {
         Ok(HomePage { posts: self.hydrate(&entries).await?, next })
     }
 
-    /// Entries that the reader may see. Where some of a page are hidden, the set is asked for more.
+    /// Entries that the reader may see: those of the set, and those of the authors who are merged at read. Of two lists, each
+    /// whole from `below` down to its end, the newest of both are the newest of all, at any depth.
     async fn entries(&self, reader: UserId, below: Option<EntryId>, limit: usize) -> Result<Vec<Entry>, Error> {
+        let (mut shown, merged) = self.pushed(reader, below, limit).await?;
+        if !merged.is_empty() {
+            shown.extend(self.fan_in.of(merged, below, limit).await?);
+            shown.sort_unstable_by_key(|entry| Reverse(entry.id));
+            // What was pushed before its author crossed comes from both.
+            shown.dedup_by_key(|entry| entry.id);
+            shown.truncate(limit);
+        }
+        Ok(shown)
+    }
+
+    /// Entries of the set, and of the archive below it; and the authors whose posts the set need not have. Where some of a page
+    /// are hidden, the set is asked for more.
+    async fn pushed(
+        &self,
+        reader: UserId,
+        below: Option<EntryId>,
+        limit: usize,
+    ) -> Result<(Vec<Entry>, Vec<UserId>), Error> {
         let (mut shown, mut below) = (Vec::with_capacity(limit), below);
+        let mut merged = None;
         loop {
             let wanted = limit - shown.len();
             // Another pod is still building: the archive knows everything that its set will.
             let Some(page) = self.set_page(reader, below, wanted).await? else {
                 shown.extend(self.fan_in.page(reader, below, wanted).await?);
-                return Ok(shown);
+                return Ok((shown, merged.unwrap_or_default()));
             };
+            // Below the set all comes from the archive, theirs too.
+            let is_below = page.coverage.bottom().is_some_and(|bottom| below.is_some_and(|below| below <= bottom));
+            let merged = merged.get_or_insert_with(|| if is_below { Vec::new() } else { self.merged(&page) });
             let (coverage, last) = (page.coverage, page.entries.last().map(|entry| entry.id));
             let was_full = page.entries.len() >= wanted;
             shown.extend(self.visible(page));
@@ -89,7 +116,7 @@ impl Homes {
                 let below = below.map_or(bottom, |below| below.min(bottom));
                 shown.extend(self.fan_in.page(reader, Some(below), limit - shown.len()).await?);
             }
-            return Ok(shown);
+            return Ok((shown, std::mem::take(merged)));
         }
     }
 
@@ -106,6 +133,14 @@ impl Homes {
         }
     }
 
+    /// The authors of a page's reader who are merged at read, without those who are hidden now.
+    fn merged(&self, page: &Page) -> Vec<UserId> {
+        let now = self.clock.unix_ms();
+        let hides = |author: UserId| page.authors.iter().any(|state| state.author == author && state.hides_at(now));
+        let merged = page.authors.iter().filter(|state| state.special == Special::Pull).map(|state| state.author);
+        merged.filter(|author| !hides(*author)).collect()
+    }
+
     /// What is left of a page without the authors who are hidden now.
     fn visible(&self, page: Page) -> impl Iterator<Item = Entry> {
         let now = self.clock.unix_ms();
@@ -116,7 +151,8 @@ impl Homes {
 
     /// Builds a home where there is none. The keys are made before anything is read, and fan-out writes the archive before it
     /// pushes: so of a post and a build at the same moment, at least one sees the other. Whoever mutes meanwhile writes into
-    /// the keys too, and what is read here never overwrites a newer state.
+    /// the keys too, and what is read here never overwrites a newer state. Authors who are merged at read are marked so, and
+    /// fill no room; whoever takes the mark away brings their posts.
     async fn build(&self, reader: UserId) -> Result<(), Error> {
         let Build::Mine(token) = self.sets.begin_build(reader).await? else { return Ok(()) };
         // Asked once more now that the keys are made: who is deleted after this loses them with the deletion.
@@ -124,8 +160,11 @@ impl Homes {
             self.sets.remove(reader).await?;
             return Err(nobody());
         }
-        let authors = self.relations.hidden(reader).await?;
-        let entries = self.fan_in.newest(reader, BUILD_ENTRIES).await?;
+        let mut authors = self.relations.hidden(reader).await?;
+        let merged = self.modes.merged_followees(reader).await?;
+        authors.extend(merged.iter().map(AuthorMode::state));
+        let merged = merged.iter().map(|mode| mode.author).collect();
+        let entries = self.fan_in.newest(reader, &merged, BUILD_ENTRIES).await?;
         let complete_to = match entries.last() {
             Some(last) if entries.len() == BUILD_ENTRIES => Coverage::down_to(last.id),
             _ => Coverage::TO_THE_BEGINNING,

@@ -2,14 +2,16 @@
 //! needs ids. After each chunk the job is given back and the one that waits longest is taken: a long one holds up nobody.
 
 mod clean_up;
+mod modes;
 
 use std::{sync::Arc, time::Duration};
 
 use chassis::{Clock, Error, OnFailure, Pod, Stage, Stop, failpoint, health::Health, id::Minter};
 use clean_up::CleanUp;
+use modes::Crossings;
 use store::{
     Stores,
-    ledger::{self, Job, JobKind},
+    ledger::{self, FollowLimits, Job, JobKind},
 };
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
@@ -30,21 +32,25 @@ enum Next {
     Step(i64),
     /// It is through, or nobody wants it any more.
     Through,
+    /// It ended with its last chunk.
+    Ended,
 }
 
 /// Does jobs for as long as its pod runs.
 pub(crate) struct Jobs {
     ledger: Arc<dyn ledger::Jobs>,
     clean_up: CleanUp,
+    crossings: Crossings,
     health: Health,
     owner: String,
 }
 
 impl Jobs {
-    pub(crate) fn start(pod: &Pod, stores: &Stores, ids: Arc<Minter>, _clock: Arc<dyn Clock>) {
+    pub(crate) fn start(pod: &Pod, stores: &Stores, ids: Arc<Minter>, clock: Arc<dyn Clock>, limits: FollowLimits) {
         let jobs = Arc::new(Self {
             ledger: stores.ledger.jobs.clone(),
-            clean_up: CleanUp::new(stores, ids),
+            clean_up: CleanUp::new(stores, ids.clone(), limits),
+            crossings: Crossings::new(stores, ids, clock),
             health: pod.health.clone(),
             owner: pod.name().to_owned(),
         });
@@ -101,6 +107,7 @@ impl Jobs {
     async fn chunk(&self, job: &Job) -> Result<Next, Error> {
         match job.kind {
             JobKind::CleanUp => self.clean_up.chunk(job).await,
+            JobKind::MarkPull | JobKind::MergePulled => self.crossings.chunk(job).await,
         }
     }
 
@@ -108,10 +115,11 @@ impl Jobs {
         let kept = match next {
             Next::Step(step) => self.ledger.advance(job, step).await?,
             Next::Through => self.ledger.finish(job).await?,
+            Next::Ended => true,
         };
         match next {
             _ if !kept => warn!("{job} took too long, and is another pod's"),
-            Next::Through => info!("{job} is through"),
+            Next::Through | Next::Ended => info!("{job} is through"),
             Next::Step(_) => {}
         }
         Ok(())

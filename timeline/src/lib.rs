@@ -46,10 +46,11 @@ pub struct Parts {
 pub async fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> {
     let Parts { pod, stores, clock, random, keyring, grpc, config } = parts;
     let ids = store::writer::keep(&pod, stores.ledger.writer_numbers.clone(), clock.clone()).await?;
+    let limits = config.people.follow_limits();
     let people = people::People::new(&stores, ids.clone(), clock.clone(), random, config.people)?;
     let posts = posts::Posts::new(&stores, ids.clone());
     posts.start_forgetting_keys(&pod);
-    jobs::Jobs::start(&pod, &stores, ids, clock.clone());
+    jobs::Jobs::start(&pod, &stores, ids, clock.clone(), limits);
     let homes = home::Homes::new(&stores, clock);
     grpc::Server::default()
         .with(people::grpc::service(people))

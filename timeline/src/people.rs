@@ -18,7 +18,7 @@ use graph::Graph;
 use password::Hasher;
 use store::{
     Stores,
-    ledger::{Accounts, Relations},
+    ledger::{Accounts, FollowLimits, Relations},
     sets::{HomeTimelines, Sessions},
 };
 
@@ -44,6 +44,11 @@ impl Config {
         let session_max = keys.duration("people.session_max", 180 * day, range, about);
         let (attempts, graph) = (attempts::Config::read(keys), graph::Config::read(keys));
         Self { passwords, attempts, session_ttl, session_max, graph }
+    }
+
+    /// The limits of who follows whom.
+    pub(crate) const fn follow_limits(&self) -> FollowLimits {
+        self.graph.limits()
     }
 }
 

@@ -14,7 +14,7 @@ use proto::{
 };
 use store::{
     Stores,
-    ledger::{self, Event, Likes, NewPost, Post},
+    ledger::{self, Event, Likes, NewPost, Post, Written},
 };
 use text::Text;
 
@@ -44,12 +44,13 @@ impl Posts {
     async fn create(&self, author: UserId, text: Text, key: Option<IdempotencyKey>) -> Result<Post, Error> {
         let event = self.ids.mint()?;
         let post = NewPost { id: self.ids.mint()?, author, text: text.into(), key: key.map(Into::into) };
-        let compose = |row: &Post| {
+        let compose = |Written { post, fan_out }: &Written| {
             Payload::PostCreated(PostCreated {
-                post_id: row.id.to_string(),
-                author_id: row.author.to_string(),
-                text: row.text.clone(),
-                created_at_ms: row.created_at_ms,
+                post_id: post.id.to_string(),
+                author_id: post.author.to_string(),
+                text: post.text.clone(),
+                created_at_ms: post.created_at_ms,
+                fan_out: fan_out.to_wire().into(),
             })
         };
         Ok(self.ledger.create(post, Event { id: event, compose: &compose }).await?)

@@ -1,7 +1,10 @@
 //! Posts on their way to readers, many at a time: archive first, then the authors' recents, then the followers' homes, then
 //! one message to each edge pod that holds connected followers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -10,13 +13,13 @@ use futures_util::future::{try_join, try_join_all};
 use prost::Message as _;
 use proto::{
     UserId,
-    freshet::event::v1::{Delivery, envelope::Payload},
+    freshet::event::v1::{Delivery, FanOut, envelope::Payload},
 };
 use store::{
     Stores,
     archive::Archive,
     consumer::{Event, Failure, Handler},
-    ledger::{Graph, Likes, Post},
+    ledger::{Graph, Likes, Mode, Modes, Post},
     sets::{Entry, HomeTimelines, PodName, PodStreams, Push, Recents},
 };
 use tokio::time::Instant;
@@ -33,6 +36,7 @@ type Online = BTreeMap<usize, BTreeMap<PodName, Vec<UserId>>>;
 pub(super) struct PostCreated {
     archive: Archive,
     graph: Arc<dyn Graph>,
+    modes: Arc<dyn Modes>,
     homes: Arc<dyn HomeTimelines>,
     recents: Arc<dyn Recents>,
     pods: Arc<dyn PodStreams>,
@@ -44,6 +48,7 @@ impl PostCreated {
         Self {
             archive: stores.archive.clone(),
             graph: stores.ledger.graph.clone(),
+            modes: stores.ledger.modes.clone(),
             homes: stores.sets.homes.clone(),
             recents: stores.sets.recents.clone(),
             pods: stores.sets.pod_streams.clone(),
@@ -51,9 +56,28 @@ impl PostCreated {
         }
     }
 
+    /// The places of posts that are merged at read, and pushed to nobody. The author's mode is read after the posts were stored: who
+    /// has fallen since is pushed, because the job that brings such posts to the homes may have read the archive before.
+    async fn withheld(&self, events: &[Event], entries: &[Entry]) -> Result<BTreeSet<usize>, Failure> {
+        let is_pull = |event: &Event| match &event.envelope.payload {
+            Some(Payload::PostCreated(created)) => created.fan_out() == FanOut::Pull,
+            _ => false,
+        };
+        let places: Vec<_> = (0..events.len()).filter(|place| is_pull(&events[*place])).collect();
+        let authors: BTreeSet<_> = places.iter().map(|place| entries[*place].author).collect();
+        let modes = self.modes.modes(&authors.into_iter().collect::<Vec<_>>()).await?;
+        let still: BTreeSet<_> = modes.iter().filter(|mode| mode.mode == Mode::Pull).map(|mode| mode.author).collect();
+        Ok(places.into_iter().filter(|place| still.contains(&entries[*place].author)).collect())
+    }
+
     /// The followers come from the ledger, which has a follow from its answer on: who then posts reaches the follower's open
     /// stream too. In the archive the edge would be later, and only the home would have the post, by the merge of the follow.
-    async fn push_to_followers(&self, entries: &[Entry], not_after_ms: i64) -> Result<Online, Failure> {
+    async fn push_to_followers(
+        &self,
+        entries: &[Entry],
+        withheld: &BTreeSet<usize>,
+        not_after_ms: i64,
+    ) -> Result<Online, Failure> {
         let mut online = Online::new();
         let mut by_author: BTreeMap<UserId, Vec<usize>> = BTreeMap::new();
         for (place, entry) in entries.iter().enumerate() {
@@ -67,7 +91,7 @@ impl PostCreated {
             for (author, follower) in &edges {
                 places.entry(*follower).or_default().extend(&by_author[author]);
             }
-            self.push(entries, &places, not_after_ms, &mut online).await?;
+            self.push((entries, withheld), &places, not_after_ms, &mut online).await?;
             if edges.len() < CHUNK_FOLLOWERS as usize {
                 return Ok(online);
             }
@@ -75,17 +99,18 @@ impl PostCreated {
         }
     }
 
-    /// Adds to the home of each of these readers the entries at these places, in any order.
+    /// Adds to the home of each of these readers the entries at these places, in any order, but for those that are withheld:
+    /// of them only who is connected learns.
     async fn push(
         &self,
-        entries: &[Entry],
+        (entries, withheld): (&[Entry], &BTreeSet<usize>),
         places: &BTreeMap<UserId, Vec<usize>>,
         not_after_ms: i64,
         online: &mut Online,
     ) -> Result<(), Failure> {
         let push = |(reader, places): (&UserId, &Vec<usize>)| Push {
             reader: *reader,
-            entries: places.iter().map(|place| entries[*place]).collect(),
+            entries: places.iter().filter(|place| !withheld.contains(place)).map(|place| entries[*place]).collect(),
         };
         let pushes: Vec<_> = places.iter().map(push).collect();
         for (pod, readers) in self.homes.push(&pushes, not_after_ms).await? {
@@ -128,7 +153,8 @@ impl Handler for PostCreated {
         failpoint::reach("deliver.after_archive").await;
         let entries: Vec<_> = posts.iter().map(|(post, _)| Entry { id: post.id.into(), author: post.author }).collect();
         self.recents.push(&entries).await?;
-        let online = self.push_to_followers(&entries, not_after_ms).await?;
+        let withheld = self.withheld(events, &entries).await?;
+        let online = self.push_to_followers(&entries, &withheld, not_after_ms).await?;
         self.tell_pods(events, online).await
     }
 }

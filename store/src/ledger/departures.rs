@@ -7,7 +7,7 @@ use proto::{
     freshet::event::v1::{self, envelope::Payload},
 };
 
-use super::{Event, GraphChange, Likes};
+use super::{Event, FollowLimits, GraphChange, Likes};
 use crate::Error;
 
 /// What a person can be to others, and others to that person.
@@ -69,8 +69,14 @@ impl Unliked {
 /// it. [`Error::NotFound`] for a person who is not deleted.
 #[async_trait]
 pub trait Departures: Send + Sync {
-    /// Ends ties of one sort; the others' numbers follow.
-    async fn end_ties(&self, person: UserId, tie: Tie, events: &[Event<'_, GraphChange>]) -> Result<usize, Error>;
+    /// Ends ties of one sort; the others' numbers follow, and the modes that depend on them.
+    async fn end_ties(
+        &self,
+        person: UserId,
+        tie: Tie,
+        limits: FollowLimits,
+        events: &[[Event<'_, GraphChange>; 2]],
+    ) -> Result<usize, Error>;
 
     /// Ends likes by the person; the posts' numbers follow.
     async fn end_likes(&self, person: UserId, events: &[Event<'_, Unliked>]) -> Result<usize, Error>;

@@ -14,17 +14,23 @@ use crate::Error;
 pub enum JobKind {
     /// To end all that a deleted person has to do with others.
     CleanUp,
+    /// To tell the homes of an author's followers that the posts are merged at read.
+    MarkPull,
+    /// To bring the homes of an author's followers the posts that were merged at read.
+    MergePulled,
 }
 
 impl JobKind {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::CleanUp];
+    pub const ALL: [Self; 3] = [Self::CleanUp, Self::MarkPull, Self::MergePulled];
 
     /// As it is written in its row.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::CleanUp => "clean-up",
+            Self::MarkPull => "mark-pull",
+            Self::MergePulled => "merge-pulled",
         }
     }
 

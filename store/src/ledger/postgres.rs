@@ -43,6 +43,8 @@ mod letter_orders;
 mod likes;
 #[path = "sql/marks.rs"]
 mod marks;
+#[path = "sql/modes.rs"]
+mod modes;
 #[path = "sql/outbox.rs"]
 mod outbox;
 #[path = "sql/pairs.rs"]

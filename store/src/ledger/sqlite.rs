@@ -34,6 +34,8 @@ mod letter_orders;
 mod likes;
 #[path = "sql/marks.rs"]
 mod marks;
+#[path = "sql/modes.rs"]
+mod modes;
 #[path = "sql/outbox.rs"]
 mod outbox;
 #[path = "sql/pairs.rs"]
@@ -318,7 +320,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::ledger::{Event, Graph as _, GraphChange, Pair};
+    use crate::ledger::{Event, FollowLimits, Graph as _, GraphChange, Pair};
 
     fn fresh_id() -> EventId {
         EventId::new((System.unix_ms() - EPOCH_UNIX_MS) << (WRITER_BITS + SEQUENCE_BITS)).unwrap()
@@ -336,9 +338,10 @@ mod tests {
              INSERT INTO follows VALUES (1, 2, FALSE, {far})"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(ledger.writer()).await.unwrap();
+        let limits = FollowLimits { followees_max: 10, celebrity_followers: 10 };
         let pair = Pair { from: UserId::new(1).unwrap(), to: UserId::new(2).unwrap() };
-        let events = [(); 2].map(|()| Event { id: fresh_id(), compose: &GraphChange::payload });
-        assert!(ledger.follow(pair, 10, events).await.unwrap().changed);
+        let events = [(); 3].map(|()| Event { id: fresh_id(), compose: &GraphChange::payload });
+        assert!(ledger.follow(pair, limits, events).await.unwrap().changed);
         let version: i64 = sqlx::query_scalar("SELECT version FROM follows").fetch_one(ledger.reader()).await.unwrap();
         assert_eq!(version, far + 1);
     }

@@ -11,6 +11,7 @@ mod edge;
 mod faults;
 mod graph;
 mod letter_copies;
+mod modes;
 mod oracle;
 mod people;
 mod process;

@@ -7,7 +7,7 @@ use chassis::{Error, id::Minter};
 use proto::UserId;
 use store::{
     Stores,
-    ledger::{Departures, Event, GraphChange, Job, Tie, Unliked},
+    ledger::{Departures, Event, FollowLimits, GraphChange, Job, Tie, Unliked},
     sets::HomeTimelines,
 };
 
@@ -28,11 +28,12 @@ pub(super) struct CleanUp {
     departures: Arc<dyn Departures>,
     homes: Arc<dyn HomeTimelines>,
     ids: Arc<Minter>,
+    limits: FollowLimits,
 }
 
 impl CleanUp {
-    pub(super) fn new(stores: &Stores, ids: Arc<Minter>) -> Self {
-        Self { departures: stores.ledger.departures.clone(), homes: stores.sets.homes.clone(), ids }
+    pub(super) fn new(stores: &Stores, ids: Arc<Minter>, limits: FollowLimits) -> Self {
+        Self { departures: stores.ledger.departures.clone(), homes: stores.sets.homes.clone(), ids, limits }
     }
 
     pub(super) async fn chunk(&self, job: &Job) -> Result<Next, Error> {
@@ -46,11 +47,12 @@ impl CleanUp {
     async fn step(&self, person: UserId, step: Step) -> Result<bool, Error> {
         let ended = match step {
             Step::Ties(tie) => {
-                let events = self.events::<GraphChange>(&GraphChange::payload)?;
-                self.departures.end_ties(person, tie, &events).await?
+                let [ends, crossings] = [self.events(&GraphChange::payload)?, self.events(&GraphChange::payload)?];
+                let events: Vec<_> = ends.into_iter().zip(crossings).map(<[_; 2]>::from).collect();
+                self.departures.end_ties(person, tie, self.limits, &events).await?
             }
             Step::Likes => {
-                let events = self.events::<Unliked>(&Unliked::payload)?;
+                let events = self.events(&Unliked::payload)?;
                 self.departures.end_likes(person, &events).await?
             }
             Step::Home => {

@@ -12,13 +12,19 @@ use super::{
 };
 use crate::{
     Entity, Error,
-    ledger::{Departures, Event, GraphChange, Likes, Pair, Tie, Unliked},
+    ledger::{Departures, Event, FollowLimits, GraphChange, Likes, Pair, Tie, Unliked},
 };
 
 #[async_trait]
 impl Departures for SqlLedger {
-    async fn end_ties(&self, person: UserId, tie: Tie, events: &[Event<'_, GraphChange>]) -> Result<usize, Error> {
-        self.retried(|| self.try_end_ties(person, tie, events)).await
+    async fn end_ties(
+        &self,
+        person: UserId,
+        tie: Tie,
+        limits: FollowLimits,
+        events: &[[Event<'_, GraphChange>; 2]],
+    ) -> Result<usize, Error> {
+        self.retried(|| self.try_end_ties(person, tie, limits, events)).await
     }
 
     async fn end_likes(&self, person: UserId, events: &[Event<'_, Unliked>]) -> Result<usize, Error> {
@@ -27,7 +33,13 @@ impl Departures for SqlLedger {
 }
 
 impl SqlLedger {
-    async fn try_end_ties(&self, person: UserId, tie: Tie, events: &[Event<'_, GraphChange>]) -> Result<usize, Error> {
+    async fn try_end_ties(
+        &self,
+        person: UserId,
+        tie: Tie,
+        limits: FollowLimits,
+        events: &[[Event<'_, GraphChange>; 2]],
+    ) -> Result<usize, Error> {
         let mut change = self.begin().await?;
         require_gone(&mut change, person).await?;
         let (pairs, is_own) = pairs_of(tie);
@@ -41,12 +53,17 @@ impl SqlLedger {
         if counts {
             lock_all(&mut change, others.iter().chain([&person]).copied()).await?;
         }
-        for (other, event) in others.iter().zip(events) {
+        for (other, [event, crossed]) in others.iter().zip(events) {
             let pair = Pair { from: person, to: *other };
             let pair = if is_own { pair } else { pair.reversed() };
             let ended = self.end(&mut change, pairs, pair, (event, end_of(tie, pair))).await?;
-            if ended.is_some() && counts {
-                count_unfollow(&mut change, pair).await?;
+            if ended.is_none() || !counts {
+                continue;
+            }
+            let (mode, followers) = count_unfollow(&mut change, pair).await?;
+            // How the posts of who is gone would reach anyone matters no more.
+            if mode.author != person {
+                self.cross(&mut change, mode, followers, (limits.celebrity_followers, crossed)).await?;
             }
         }
         self.commit(change).await?;

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Entity, Error,
-    ledger::{Event, Likes, NewPost, Post, Posts},
+    ledger::{Event, Likes, NewPost, Post, Posts, Written},
 };
 
 pub(super) const COLUMNS: &str = "id, author, text, created_at_ms, like_count, like_version";
@@ -28,7 +28,7 @@ const BY_SOMEONE: &str =
 
 #[async_trait]
 impl Posts for SqlLedger {
-    async fn create(&self, new: NewPost, event: Event<'_, Post>) -> Result<Post, Error> {
+    async fn create(&self, new: NewPost, event: Event<'_, Written>) -> Result<Post, Error> {
         self.retried(|| self.try_create_post(&new, &event)).await
     }
 
@@ -64,7 +64,7 @@ impl Posts for SqlLedger {
 }
 
 impl SqlLedger {
-    async fn try_create_post(&self, new: &NewPost, event: &Event<'_, Post>) -> Result<Post, Error> {
+    async fn try_create_post(&self, new: &NewPost, event: &Event<'_, Written>) -> Result<Post, Error> {
         let mut change = self.begin().await?;
         require_users(&mut change, [new.author; 2]).await?;
         if let Some(key) = &new.key
@@ -73,21 +73,25 @@ impl SqlLedger {
             return post_of_key(&mut change, new, key).await;
         }
         let (created_at_ms, version) = (new.id.unix_ms(), change.now_us);
-        sqlx::query("INSERT INTO posts (id, author, text, created_at_ms, version) VALUES ($1, $2, $3, $4, $5)")
-            .bind(new.id.get())
-            .bind(new.author.get())
-            .bind(&new.text)
-            .bind(created_at_ms)
-            .bind(version)
-            .execute(&mut *change.transaction)
-            .await
-            .map_err(failed)?;
-        count_post(&mut change, new.author).await?;
+        let fan_out = count_post(&mut change, new.author).await?.fan_out();
+        sqlx::query(
+            "INSERT INTO posts (id, author, text, created_at_ms, version, fan_out) VALUES ($1, $2, $3, $4, $5, $6)",
+        )
+        .bind(new.id.get())
+        .bind(new.author.get())
+        .bind(&new.text)
+        .bind(created_at_ms)
+        .bind(version)
+        .bind(fan_out.number())
+        .execute(&mut *change.transaction)
+        .await
+        .map_err(failed)?;
         let (text, likes) = (new.text.clone(), Likes::default());
         let post = Post { id: new.id, author: new.author, text, created_at_ms, likes };
-        self.write_event(&mut change, event, version, &post).await?;
+        let written = Written { post, fan_out };
+        self.write_event(&mut change, event, version, &written).await?;
         self.commit(change).await?;
-        Ok(post)
+        Ok(written.post)
     }
 
     async fn try_like(&self, user: UserId, post: PostId, event: &Event<'_, Likes>) -> Result<Likes, Error> {

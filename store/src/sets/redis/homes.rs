@@ -17,8 +17,8 @@ use crate::{
     Error,
     error::damaged,
     sets::{
-        AuthorState, BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, FOLLOWED_KEPT_MS, FollowVersion,
-        HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page, PodName, Push, Special,
+        AuthorState, BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, FOLLOWED_KEPT_MS, HOME_MEMBERS_KEPT,
+        HOME_MEMBERS_MAX, HomeTimelines, Page, PodName, Push,
         entry::{Sentinel, State},
     },
 };
@@ -119,15 +119,15 @@ impl HomeTimelines for Redis {
         Ok(online)
     }
 
-    async fn merge(
+    async fn merge_with(
         &self,
-        follow: FollowVersion,
+        reader: UserId,
+        states: &[AuthorState],
         entries: &[Entry],
         complete_to: Coverage,
         not_after_unix_ms: i64,
     ) -> Result<(), Error> {
-        let state = AuthorState::new(follow.author, Special::Unfollowed, false, follow.version);
-        self.merge_call((follow.reader, None), entries, complete_to, &[state], not_after_unix_ms).await.map(|_| ())
+        self.merge_call((reader, None), entries, complete_to, states, not_after_unix_ms).await.map(|_| ())
     }
 
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error> {

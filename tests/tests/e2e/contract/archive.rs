@@ -14,7 +14,7 @@ use proto::{
 use store::{
     Config,
     archive::{Archive, Chunk, Edge},
-    ledger::{Event, GraphChange, Ledger, Likes, NewAccount, NewPost, Pair, Post},
+    ledger::{Event, FollowLimits, GraphChange, Ledger, Likes, NewAccount, NewPost, Pair, Post},
     migrate::Mode,
 };
 use tempfile::TempDir;
@@ -132,10 +132,11 @@ impl Opened {
 
     /// Makes one follow the other, in the ledger.
     async fn commit_follow(&self, follower: i64, followee: i64) {
-        let id = 2 * (1_000_000 * follower + followee);
-        let events = [id, id + 1].map(|id| Event { id: event_id(id), compose: &GraphChange::payload });
+        let id = 3 * (1_000_000 * follower + followee);
+        let events = [id, id + 1, id + 2].map(|id| Event { id: event_id(id), compose: &GraphChange::payload });
         let pair = Pair { from: user(follower), to: user(followee) };
-        self.ledger.graph.follow(pair, 10_000, events).await.unwrap();
+        let limits = FollowLimits { followees_max: 10_000, celebrity_followers: 10_000 };
+        self.ledger.graph.follow(pair, limits, events).await.unwrap();
     }
 
     /// Makes one follow the other, in both.

@@ -12,6 +12,7 @@ mod keys;
 mod leases;
 mod marks;
 mod migrations;
+mod modes;
 mod outbox;
 pub(super) mod postgres;
 mod posts;
@@ -36,8 +37,8 @@ use store::{
     Config, Error, Shard,
     archive::Archive,
     ledger::{
-        Account, BlockOutcome, Event, FollowOutcome, GraphChange, Ledger, Likes, NewAccount, NewPost, OutboxRow,
-        Outcome, Pair, Post, ReadFrom, RemoteAuthor,
+        Account, BlockOutcome, Event, FollowLimits, FollowOutcome, GraphChange, Ledger, Likes, NewAccount, NewPost,
+        OutboxRow, Outcome, Pair, Post, ReadFrom, RemoteAuthor, Written,
     },
     migrate::Mode,
 };
@@ -47,6 +48,9 @@ use tests::servers::{self, Adapter};
 const SHARDS: u16 = 4;
 /// How many people one may follow here.
 const FOLLOWEES_MAX: u32 = 5;
+/// From how many followers on someone's posts are merged at read here.
+const CELEBRITY_FOLLOWERS: u32 = 10;
+const LIMITS: FollowLimits = FollowLimits { followees_max: FOLLOWEES_MAX, celebrity_followers: CELEBRITY_FOLLOWERS };
 
 /// A ledger that is a test's own, and those who write in it.
 struct World {
@@ -123,16 +127,15 @@ impl World {
     /// Makes one follow the other, if that is possible. Tells whether that changed anything.
     async fn follow(&self, follower: UserId, followee: UserId) -> Result<bool, Error> {
         let pair = Pair { from: follower, to: followee };
-        Ok(self.ledger.graph.follow(pair, FOLLOWEES_MAX, self.events_of()).await?.changed)
+        Ok(self.ledger.graph.follow(pair, LIMITS, self.events_of()).await?.changed)
     }
 
     async fn unfollow(&self, follower: UserId, followee: UserId) -> Result<Outcome, Error> {
-        let [event] = self.events_of();
-        self.ledger.graph.unfollow(Pair { from: follower, to: followee }, event).await
+        self.ledger.graph.unfollow(Pair { from: follower, to: followee }, LIMITS, self.events_of()).await
     }
 
     async fn block(&self, blocker: UserId, blocked: UserId) -> Result<BlockOutcome, Error> {
-        self.ledger.blocks.block(Pair { from: blocker, to: blocked }, self.events_of()).await
+        self.ledger.blocks.block(Pair { from: blocker, to: blocked }, LIMITS, self.events_of()).await
     }
 
     async fn unblock(&self, blocker: UserId, blocked: UserId) -> Result<Outcome, Error> {
@@ -159,7 +162,7 @@ impl World {
 
     async fn accept(&self, requester: UserId, target: UserId) -> Result<FollowOutcome, Error> {
         let pair = Pair { from: requester, to: target };
-        self.ledger.follow_requests.accept(pair, FOLLOWEES_MAX, self.events_of()).await
+        self.ledger.follow_requests.accept(pair, LIMITS, self.events_of()).await
     }
 
     async fn reject(&self, requester: UserId, target: UserId) -> Result<bool, Error> {
@@ -182,12 +185,13 @@ impl World {
     }
 
     async fn post_with_key(&self, author: UserId, text: &str, key: Option<&str>) -> Result<Post, Error> {
-        let compose = |row: &Post| {
+        let compose = |Written { post, fan_out }: &Written| {
             Payload::PostCreated(PostCreated {
-                post_id: row.id.to_string(),
-                author_id: row.author.to_string(),
-                text: row.text.clone(),
-                created_at_ms: row.created_at_ms,
+                post_id: post.id.to_string(),
+                author_id: post.author.to_string(),
+                text: post.text.clone(),
+                created_at_ms: post.created_at_ms,
+                fan_out: fan_out.to_wire().into(),
             })
         };
         let new = NewPost { id: self.id(), author, text: text.to_owned(), key: key.map(str::to_owned) };

@@ -19,7 +19,7 @@ use store::{
     Config, Error, Stores,
     archive::PostsByAuthor,
     event_log::{AppendError, Consumer, EventLog, Record},
-    ledger::{Account, Event, NewAccount, NewPost, Post, dead_letters::NewLetter},
+    ledger::{Account, Event, NewAccount, NewPost, Post, Written, dead_letters::NewLetter},
     migrate::Mode,
     writer,
 };
@@ -156,12 +156,13 @@ impl World {
     }
 
     async fn post(&self, author: UserId) -> PostId {
-        let compose = |row: &Post| {
+        let compose = |Written { post, .. }: &Written| {
             Payload::PostCreated(PostCreated {
-                post_id: row.id.to_string(),
-                author_id: row.author.to_string(),
-                text: row.text.clone(),
-                created_at_ms: row.created_at_ms,
+                post_id: post.id.to_string(),
+                author_id: post.author.to_string(),
+                text: post.text.clone(),
+                created_at_ms: post.created_at_ms,
+                ..PostCreated::default()
             })
         };
         let event = Event { id: self.ids.mint().unwrap(), compose: &compose };

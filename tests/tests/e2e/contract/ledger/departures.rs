@@ -3,10 +3,10 @@
 use proto::{PostId, UserId};
 use store::{
     Error,
-    ledger::{Event, GraphChange, List, Tie, Unliked},
+    ledger::{Event, List, Tie, Unliked},
 };
 
-use super::{World, open};
+use super::{LIMITS, World, open};
 
 store_contract!(open: [
     sqlite = tests::servers::Adapter::Sqlite,
@@ -19,8 +19,8 @@ store_contract!(open: [
 
 impl World {
     pub(super) async fn end_ties(&self, person: UserId, tie: Tie, limit: usize) -> Result<usize, Error> {
-        let events: Vec<_> = (0..limit).map(|_| Event { id: self.id(), compose: &GraphChange::payload }).collect();
-        self.ledger.departures.end_ties(person, tie, &events).await
+        let events: Vec<_> = (0..limit).map(|_| self.events_of()).collect();
+        self.ledger.departures.end_ties(person, tie, LIMITS, &events).await
     }
 
     pub(super) async fn end_likes(&self, person: UserId, limit: usize) -> Result<usize, Error> {

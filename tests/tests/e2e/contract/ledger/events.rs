@@ -1,7 +1,7 @@
 //! No change forgets its event: every method of the ledger that takes one is made here, and must be. And whatever writes a
 //! table of the truth writes an event beside it.
 
-use std::{collections::BTreeSet, fs, future::Future, path::Path};
+use std::{collections::BTreeSet, fs, future::Future, path::Path, time::Duration};
 
 use prost::Message as _;
 use proto::{PostId, UserId, freshet::event::v1::Envelope};
@@ -67,6 +67,7 @@ changes! {
     "RemoteAuthors::upsert" = remote_authors,
     "Posts::create" = posts,
     "Posts::like" = likes,
+    "Modes::settle" = settled_modes,
     "Departures::end_ties" = ends_of_ties,
     "Departures::end_likes" = ends_of_likes,
 }
@@ -234,6 +235,20 @@ async fn likes(world: &World) {
     assert!(second > first, "{second} after {first}");
     assert_eq!(writes_nothing(world, world.like(ada, post)).await.unwrap().count, 2);
     writes_nothing(world, world.like(ada, PostId::new(UNKNOWN).unwrap())).await.expect_err("no such post");
+}
+
+async fn settled_modes(world: &World) {
+    let (star, _) = world.celebrity().await;
+    let job = loop {
+        let job = world.ledger.jobs.claim("a", Duration::from_secs(60)).await.unwrap().expect("a job");
+        if job.subject == star {
+            break job;
+        }
+    };
+    let kind = ["graph.mode_changed", "graph"];
+    let (settled, version) = writes(world, kind, |_| star.to_string(), world.settle(&job)).await;
+    assert!(settled && version > job.version);
+    assert!(!writes_nothing(world, world.settle(&job)).await.unwrap());
 }
 
 async fn ends_of_ties(world: &World) {
