@@ -14,7 +14,7 @@ use store::{
     ledger::{self, FollowLimits, Job, JobKind},
 };
 use tokio::time::{sleep, timeout};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 /// Far longer than a chunk takes. Nobody waits for it but the job of a pod that died.
 const LEASE_TTL: Duration = Duration::from_secs(30);
@@ -97,7 +97,10 @@ impl Jobs {
                 Ok(true)
             }
             Err(cause) => {
-                self.ledger.postpone(&job, put_off).await?;
+                // Where the ledger is what fails, the lease runs out.
+                if let Err(also) = self.ledger.postpone(&job, put_off).await {
+                    debug!("{job} is not put off: {also}");
+                }
                 Err(cause)
             }
         }

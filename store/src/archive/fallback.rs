@@ -45,7 +45,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn so_many_read_at_a_time_and_the_others_wait_a_little() {
         let fallback = Fallback::new(2);
-        let read = async |span: Duration| fallback.read(async { Ok(sleep(span).await) }).await;
+        let read = async |span: Duration| {
+            let slow = async {
+                sleep(span).await;
+                Ok(())
+            };
+            fallback.read(slow).await
+        };
         let short = join_all((0..4).map(|_| read(TURN_WAIT_MAX / 2))).await;
         assert!(short.iter().all(Result::is_ok), "{short:?}");
         let long = join_all((0..4).map(|_| read(TURN_WAIT_MAX * 2))).await;
@@ -58,7 +64,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_read_that_is_given_up_gives_its_turn_back() {
         let (fallback, never) = (Fallback::new(1), Arc::new(Notify::new()));
-        let stuck = fallback.read(async { Ok(never.notified().await) });
+        let stuck = fallback.read(async {
+            never.notified().await;
+            Ok(())
+        });
         assert!(timeout(Duration::from_secs(1), stuck).await.is_err());
         fallback.read(async { Ok(()) }).await.unwrap();
     }
