@@ -1,8 +1,10 @@
 //! The timeline role: people, posts and timelines over gRPC. It writes the ledger, and reads the sets and the archive.
 
+mod cursor;
 mod home;
 mod people;
 mod posts;
+mod sight;
 
 use std::sync::Arc;
 
@@ -14,12 +16,13 @@ use tokio::net::TcpListener;
 #[derive(Clone, Debug)]
 pub struct Config {
     people: people::Config,
+    posts: posts::Config,
 }
 
 impl Config {
-    /// Reads the keys `people.*`.
+    /// Reads the keys `people.*` and `posts.*`.
     pub fn read(keys: &mut Keys) -> Self {
-        Self { people: people::Config::read(keys) }
+        Self { people: people::Config::read(keys), posts: posts::Config::read(keys) }
     }
 }
 
@@ -46,7 +49,7 @@ pub async fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::E
     let Parts { pod, stores, clock, random, keyring, grpc, config } = parts;
     let ids = store::writer::keep(&pod, stores.ledger.writer_numbers.clone(), clock.clone()).await?;
     let people = people::People::new(&stores, ids.clone(), clock.clone(), random, config.people)?;
-    let posts = posts::Posts::new(&stores, ids);
+    let posts = posts::Posts::new(&stores, ids, config.posts);
     posts.start_forgetting_keys(&pod);
     let homes = home::Homes::new(&stores, clock);
     grpc::Server::default()

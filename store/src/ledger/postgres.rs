@@ -35,6 +35,8 @@ mod keys;
 mod leases;
 #[path = "sql/letter_orders.rs"]
 mod letter_orders;
+#[path = "sql/likes.rs"]
+mod likes;
 #[path = "sql/marks.rs"]
 mod marks;
 #[path = "sql/outbox.rs"]
@@ -51,8 +53,12 @@ mod relations;
 mod remote;
 #[path = "sql/requests.rs"]
 mod requests;
+#[path = "sql/revisions.rs"]
+mod revisions;
 #[path = "sql/row.rs"]
 mod row;
+#[path = "sql/sight.rs"]
+mod sight;
 #[path = "sql/writers.rs"]
 mod writers;
 

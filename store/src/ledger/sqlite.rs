@@ -26,6 +26,8 @@ mod keys;
 mod leases;
 #[path = "sql/letter_orders.rs"]
 mod letter_orders;
+#[path = "sql/likes.rs"]
+mod likes;
 #[path = "sql/marks.rs"]
 mod marks;
 #[path = "sql/outbox.rs"]
@@ -42,8 +44,12 @@ mod relations;
 mod remote;
 #[path = "sql/requests.rs"]
 mod requests;
+#[path = "sql/revisions.rs"]
+mod revisions;
 #[path = "sql/row.rs"]
 mod row;
+#[path = "sql/sight.rs"]
+mod sight;
 #[path = "sql/writers.rs"]
 mod writers;
 

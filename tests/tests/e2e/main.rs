@@ -13,6 +13,7 @@ mod graph;
 mod letter_copies;
 mod oracle;
 mod people;
+mod posts;
 mod process;
 mod publish;
 mod story;

@@ -55,3 +55,9 @@ pub(super) async fn count_post(change: &mut Change, author: UserId) -> Result<()
     let counted = sqlx::query("UPDATE user_counters SET posts = posts + 1 WHERE user_id = $1").bind(author.get());
     counted.execute(&mut *change.transaction).await.map(|_| ()).map_err(failed)
 }
+
+/// Counts a post that was deleted.
+pub(super) async fn uncount_post(change: &mut Change, author: UserId) -> Result<(), Error> {
+    let counted = sqlx::query("UPDATE user_counters SET posts = posts - 1 WHERE user_id = $1").bind(author.get());
+    counted.execute(&mut *change.transaction).await.map(|_| ()).map_err(failed)
+}
