@@ -185,6 +185,10 @@ pub trait HomeTimelines: Send + Sync {
         not_after_unix_ms: i64,
     ) -> Result<(), Error>;
 
+    /// Takes an entry out of the homes of these readers, those being built too. Its post is gone for good, so that it does not
+    /// matter when this comes, or how often.
+    async fn take_out(&self, readers: &[UserId], entry: Entry) -> Result<(), Error>;
+
     /// Down to where a home is complete; `None` when there is no home.
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error>;
 
@@ -215,6 +219,9 @@ pub trait HomeTimelines: Send + Sync {
 pub trait Recents: Send + Sync {
     /// Adds posts, each to its author's.
     async fn push(&self, entries: &[Entry]) -> Result<(), Error>;
+
+    /// Takes a post that is gone for good out of its author's.
+    async fn take_out(&self, entry: Entry) -> Result<(), Error>;
 
     /// An author's newest entries, newest first.
     async fn newest(&self, author: UserId, limit: usize) -> Result<Vec<Entry>, Error>;

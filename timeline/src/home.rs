@@ -4,28 +4,29 @@
 mod fan_in;
 pub(crate) mod grpc;
 
-use std::{
-    cmp::Reverse,
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::HashSet, sync::Arc};
 
 use chassis::{Clock, Error, Reason, page::PageLimit};
 use fan_in::FanIn;
 use proto::{EntryId, UserId};
 use store::{
     Stores,
-    ledger::{Accounts, AuthorMode, Modes, Post, Posts, Relations},
+    ledger::{Accounts, AuthorMode, Modes, Posts, Relations, Viewer},
     sets::{Build, Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, Page, Special},
 };
+
+use crate::sight::{Seen, Sight};
 
 /// How many entries a build puts into a home: as many as a cut leaves, so that the first push does not cut it.
 const BUILD_ENTRIES: usize = HOME_MEMBERS_KEPT - 1;
 
+/// How often a page is filled up where posts of it are not for the reader any more. Past that it is short, and goes on.
+const PAGE_FILLS_MAX: usize = 8;
+
 /// A page of a home timeline, with its posts.
 pub(crate) struct HomePage {
     /// Newest first.
-    pub(crate) posts: Vec<Post>,
+    pub(crate) posts: Vec<Seen>,
     /// Where the next, older page begins; `None` when there is nothing older.
     pub(crate) next: Option<EntryId>,
 }
@@ -35,6 +36,7 @@ pub(crate) struct Homes {
     sets: Arc<dyn HomeTimelines>,
     accounts: Arc<dyn Accounts>,
     posts: Arc<dyn Posts>,
+    sight: Sight,
     relations: Arc<dyn Relations>,
     modes: Arc<dyn Modes>,
     clock: Arc<dyn Clock>,
@@ -48,6 +50,7 @@ impl Homes {
             sets: stores.sets.homes.clone(),
             accounts: stores.ledger.accounts.clone(),
             posts: stores.ledger.posts.clone(),
+            sight: Sight::new(stores),
             fan_in: FanIn {
                 graph: stores.ledger.graph.clone(),
                 relations: relations.clone(),
@@ -61,12 +64,23 @@ impl Homes {
     }
 
     async fn page(&self, reader: UserId, below: Option<EntryId>, limit: PageLimit) -> Result<HomePage, Error> {
-        // One more than asked for tells whether there is an older page.
-        let mut entries = self.entries(reader, below, limit.get() + 1).await?;
-        let more = entries.len() > limit.get();
-        entries.truncate(limit.get());
-        let next = entries.last().filter(|_| more).map(|entry| entry.id);
-        Ok(HomePage { posts: self.hydrate(&entries).await?, next })
+        let (mut posts, mut below) = (Vec::with_capacity(limit.get()), below);
+        for _ in 0..PAGE_FILLS_MAX {
+            let wanted = limit.get() - posts.len();
+            // One more than asked for tells whether there is an older page.
+            let mut entries = self.entries(reader, below, wanted + 1).await?;
+            let more = entries.len() > wanted;
+            entries.truncate(wanted);
+            below = entries.last().map(|entry| entry.id).or(below);
+            posts.extend(self.hydrate(reader, &entries).await?);
+            if !more {
+                return Ok(HomePage { posts, next: None });
+            }
+            if posts.len() == limit.get() {
+                break;
+            }
+        }
+        Ok(HomePage { posts, next: below })
     }
 
     /// Entries that the reader may see: those of the set, and those of the authors who are merged at read. Of two lists, each
@@ -173,11 +187,20 @@ impl Homes {
         Ok(())
     }
 
-    async fn hydrate(&self, entries: &[Entry]) -> Result<Vec<Post>, Error> {
+    /// The posts of these entries that the reader may see. Entries of posts that are gone for good are taken out of the home:
+    /// the relay does so too, but a build or a push that was under way then may have brought one back.
+    async fn hydrate(&self, reader: UserId, entries: &[Entry]) -> Result<Vec<Seen>, Error> {
         let ids: Vec<_> = entries.iter().map(|entry| entry.id.as_post()).collect();
-        let posts = self.posts.batch(&ids).await?;
-        let mut by_id: HashMap<_, _> = posts.into_iter().map(|post| (post.id, post)).collect();
-        Ok(ids.iter().filter_map(|id| by_id.remove(id)).collect())
+        let seen = self.sight.see(Viewer::Person(reader), &ids).await?;
+        if seen.len() < entries.len() {
+            let shown: HashSet<_> = seen.iter().map(|seen| seen.post.id).collect();
+            let dropped: Vec<_> = ids.into_iter().filter(|id| !shown.contains(id)).collect();
+            let gone = self.posts.gone(&dropped).await?;
+            for entry in entries.iter().filter(|entry| gone.contains(&entry.id.as_post())) {
+                self.sets.take_out(&[reader], *entry).await?;
+            }
+        }
+        Ok(seen)
     }
 }
 

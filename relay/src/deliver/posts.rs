@@ -13,13 +13,16 @@ use futures_util::future::{try_join, try_join_all};
 use prost::Message as _;
 use proto::{
     UserId,
-    freshet::event::v1::{Delivery, FanOut, envelope::Payload},
+    freshet::{
+        event::v1::{self as wire, Delivery, FanOut, envelope::Payload},
+        post::v1::Visibility as PostVisibility,
+    },
 };
 use store::{
     Stores,
-    archive::Archive,
+    archive::{Archive, ArchivedPost},
     consumer::{Event, Failure, Handler},
-    ledger::{Graph, Likes, Mode, Modes, Post},
+    ledger::{Graph, Mode, Modes, Visibility},
     sets::{Entry, HomeTimelines, PodName, PodStreams, Push, Recents},
 };
 use tokio::time::Instant;
@@ -58,12 +61,12 @@ impl PostCreated {
 
     /// The places of posts that are merged at read, and pushed to nobody. The author's mode is read after the posts were stored: who
     /// has fallen since is pushed, because the job that brings such posts to the homes may have read the archive before.
-    async fn withheld(&self, events: &[Event], entries: &[Entry]) -> Result<BTreeSet<usize>, Failure> {
+    async fn withheld(&self, events: &[&Event], entries: &[Entry]) -> Result<BTreeSet<usize>, Failure> {
         let is_pull = |event: &Event| match &event.envelope.payload {
             Some(Payload::PostCreated(created)) => created.fan_out() == FanOut::Pull,
             _ => false,
         };
-        let places: Vec<_> = (0..events.len()).filter(|place| is_pull(&events[*place])).collect();
+        let places: Vec<_> = (0..events.len()).filter(|place| is_pull(events[*place])).collect();
         let authors: BTreeSet<_> = places.iter().map(|place| entries[*place].author).collect();
         let modes = self.modes.modes(&authors.into_iter().collect::<Vec<_>>()).await?;
         let still: BTreeSet<_> = modes.iter().filter(|mode| mode.mode == Mode::Pull).map(|mode| mode.author).collect();
@@ -125,7 +128,7 @@ impl PostCreated {
     }
 
     /// Tells each pod of its readers' new posts, in the order of the log.
-    async fn tell_pods(&self, events: &[Event], online: Online) -> Result<(), Failure> {
+    async fn tell_pods(&self, events: &[&Event], online: Online) -> Result<(), Failure> {
         let mut by_pod: BTreeMap<PodName, Vec<Bytes>> = BTreeMap::new();
         for (place, pods) in online {
             for (pod, readers) in pods {
@@ -147,27 +150,50 @@ impl Handler for PostCreated {
     /// Stores the posts before it reads the followers, as a follow stores the edge before it reads the posts: of the two at
     /// the same moment, at least one sees the other.
     async fn apply(&self, events: &[Event], not_after: Instant) -> Result<(), Failure> {
-        let posts = events.iter().map(post).collect::<Result<Vec<_>, _>>()?;
+        let all = events.iter().map(post).collect::<Result<Vec<_>, _>>()?;
         let not_after_ms = deadline_ms(&*self.clock, not_after);
-        try_join(self.archive.posts_by_author.add(&posts), self.archive.public_posts.add(&posts)).await?;
+        // What is for its author alone goes nowhere.
+        let (events, all): (Vec<_>, Vec<_>) =
+            events.iter().zip(all).filter(|(_, post)| post.visibility != Visibility::OnlyMe).unzip();
+        let posts: Vec<_> = all.iter().map(|post| (post.archived.clone(), post.version)).collect();
+        let public = all.iter().filter(|post| post.visibility == Visibility::Public);
+        let public: Vec<_> = public.map(|post| (post.archived.clone(), post.version)).collect();
+        try_join(self.archive.posts_by_author.add(&posts), self.archive.public_posts.add(&public)).await?;
         failpoint::reach("deliver.after_archive").await;
         let entries: Vec<_> = posts.iter().map(|(post, _)| Entry { id: post.id.into(), author: post.author }).collect();
         self.recents.push(&entries).await?;
-        let withheld = self.withheld(events, &entries).await?;
+        let withheld = self.withheld(&events, &entries).await?;
         let online = self.push_to_followers(&entries, &withheld, not_after_ms).await?;
-        self.tell_pods(events, online).await
+        self.tell_pods(&events, online).await
     }
 }
 
-/// The post that an event tells of, and its version.
-fn post(event: &Event) -> Result<(Post, i64), Failure> {
+/// A post that an event tells of.
+pub(super) struct Told {
+    pub(super) archived: ArchivedPost,
+    pub(super) visibility: Visibility,
+    pub(super) version: i64,
+}
+
+impl Told {
+    pub(super) fn of(post: &wire::PostCreated, version: i64) -> Result<Self, Failure> {
+        let archived = ArchivedPost {
+            id: parse("post_id", &post.post_id)?,
+            author: parse("author_id", &post.author_id)?,
+            text: post.text.clone(),
+            created_at_ms: post.created_at_ms,
+        };
+        let visibility = match post.visibility() {
+            // Events of an earlier release do not say it.
+            PostVisibility::Unspecified | PostVisibility::Public => Visibility::Public,
+            PostVisibility::Followers => Visibility::Followers,
+            PostVisibility::OnlyMe => Visibility::OnlyMe,
+        };
+        Ok(Self { archived, visibility, version })
+    }
+}
+
+fn post(event: &Event) -> Result<Told, Failure> {
     let Some(Payload::PostCreated(created)) = &event.envelope.payload else { return Err(mismatch(event)) };
-    let post = Post {
-        id: parse("post_id", &created.post_id)?,
-        author: parse("author_id", &created.author_id)?,
-        text: created.text.clone(),
-        created_at_ms: created.created_at_ms,
-        likes: Likes::default(),
-    };
-    Ok((post, event.envelope.version))
+    Told::of(created, event.envelope.version)
 }

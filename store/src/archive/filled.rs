@@ -14,14 +14,14 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    Archive, Edge, Filling, Follows, Generation, PostsByAuthor, PublicPage, PublicPosts, Scope,
+    Archive, ArchivedPost, Edge, Filling, Follows, Generation, PostsByAuthor, PublicPage, PublicPosts, Scope,
     fallback::Fallback,
     scylla::{Mark, Tables},
 };
 use crate::{
     Config, Error, OpenError, Parts,
     config::ScyllaUrl,
-    ledger::{ArchiveFills, Ledger, Post},
+    ledger::{ArchiveFills, Ledger},
 };
 
 /// How often it is asked which archive this is, and whether it is complete.
@@ -153,7 +153,7 @@ struct Filled {
 
 #[async_trait]
 impl PostsByAuthor for Filled {
-    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error> {
+    async fn add(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
         self.own.posts_by_author.add(posts).await
     }
 
@@ -161,7 +161,7 @@ impl PostsByAuthor for Filled {
         self.own.posts_by_author.remove(author, post, version).await
     }
 
-    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<Post>, Error> {
+    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<ArchivedPost>, Error> {
         let [own, ledger] = [&self.own, &self.ledger].map(|archive| archive.posts_by_author.page(author, below, limit));
         self.trust.read(own, ledger).await
     }
@@ -191,7 +191,7 @@ impl Follows for Filled {
 
 #[async_trait]
 impl PublicPosts for Filled {
-    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error> {
+    async fn add(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
         self.own.public_posts.add(posts).await
     }
 

@@ -7,7 +7,7 @@ use proto::{
     freshet::event::v1::{self, envelope::Payload},
 };
 
-use super::{Event, FollowLimits, GraphChange, Likes};
+use super::{Deleted, Event, FollowLimits, GraphChange, Likes};
 use crate::Error;
 
 /// What a person can be to others, and others to that person.
@@ -80,4 +80,7 @@ pub trait Departures: Send + Sync {
 
     /// Ends likes by the person; the posts' numbers follow.
     async fn end_likes(&self, person: UserId, events: &[Event<'_, Unliked>]) -> Result<usize, Error>;
+
+    /// Deletes posts of the person.
+    async fn delete_posts(&self, person: UserId, events: &[Event<'_, Deleted>]) -> Result<usize, Error>;
 }

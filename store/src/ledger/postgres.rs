@@ -59,8 +59,12 @@ mod relations;
 mod remote;
 #[path = "sql/requests.rs"]
 mod requests;
+#[path = "sql/revisions.rs"]
+mod revisions;
 #[path = "sql/row.rs"]
 mod row;
+#[path = "sql/sight.rs"]
+mod sight;
 #[path = "sql/writers.rs"]
 mod writers;
 

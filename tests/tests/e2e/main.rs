@@ -14,6 +14,7 @@ mod letter_copies;
 mod modes;
 mod oracle;
 mod people;
+mod posts;
 mod process;
 mod publish;
 mod story;

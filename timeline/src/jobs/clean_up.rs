@@ -4,10 +4,13 @@
 use std::sync::Arc;
 
 use chassis::{Error, id::Minter};
-use proto::UserId;
+use proto::{
+    UserId,
+    freshet::event::v1::{PostDeleted, envelope::Payload},
+};
 use store::{
     Stores,
-    ledger::{Departures, Event, FollowLimits, GraphChange, Job, Tie, Unliked},
+    ledger::{Deleted, Departures, Event, FollowLimits, GraphChange, Job, Tie, Unliked},
     sets::HomeTimelines,
 };
 
@@ -21,6 +24,7 @@ const CHUNK_ENDS: usize = 100;
 enum Step {
     Ties(Tie),
     Likes,
+    Posts,
     Home,
 }
 
@@ -55,6 +59,10 @@ impl CleanUp {
                 let events = self.events(&Unliked::payload)?;
                 self.departures.end_likes(person, &events).await?
             }
+            Step::Posts => {
+                let events = self.events(&deleted)?;
+                self.departures.delete_posts(person, &events).await?
+            }
             Step::Home => {
                 // Once more: the pod that deleted the account may have died before it did.
                 self.homes.remove(person).await?;
@@ -67,12 +75,16 @@ impl CleanUp {
     /// As many events as a chunk may need, minted just before it.
     fn events<Row>(
         &self,
-        compose: &'static (dyn Fn(&Row) -> proto::freshet::event::v1::envelope::Payload + Send + Sync),
+        compose: &'static (dyn Fn(&Row) -> Payload + Send + Sync),
     ) -> Result<Vec<Event<'static, Row>>, Error> {
         (0..CHUNK_ENDS).map(|_| Ok(Event { id: self.ids.mint()?, compose })).collect()
     }
 }
 
 fn steps() -> impl Iterator<Item = Step> {
-    [Step::Home].into_iter().chain(Tie::ALL.map(Step::Ties)).chain([Step::Likes])
+    [Step::Home].into_iter().chain(Tie::ALL.map(Step::Ties)).chain([Step::Likes, Step::Posts])
+}
+
+fn deleted(row: &Deleted) -> Payload {
+    Payload::PostDeleted(PostDeleted { post_id: row.id.to_string(), author_id: row.author.to_string() })
 }

@@ -1,7 +1,6 @@
 //! What people are to each other: follow, block, mute, ask. A change is committed first; then the sets learn of it, before the
 //! caller does, so that the reader's next page is filtered on every pod. The relay tells them once more, from the event.
 
-pub(super) mod cursor;
 pub(super) mod lists;
 pub(super) mod remote;
 

@@ -87,3 +87,9 @@ pub(super) async fn count_post(change: &mut Change, author: UserId) -> Result<Mo
     let row = counted.bind(author.get()).fetch_one(&mut *change.transaction).await.map_err(failed)?;
     mode(&row)
 }
+
+/// Counts a post that was deleted.
+pub(super) async fn uncount_post(change: &mut Change, author: UserId) -> Result<(), Error> {
+    let counted = sqlx::query("UPDATE user_counters SET posts = posts - 1 WHERE user_id = $1").bind(author.get());
+    counted.execute(&mut *change.transaction).await.map(|_| ()).map_err(failed)
+}

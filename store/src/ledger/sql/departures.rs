@@ -8,11 +8,12 @@ use super::{
     counters::{count_unfollow, lock_all},
     failed,
     pairs::{BLOCKS, FOLLOWS, MUTES, Pairs, REQUESTS},
+    revisions::lock_post_or_tombstone,
     row::number,
 };
 use crate::{
     Entity, Error,
-    ledger::{Departures, Event, FollowLimits, GraphChange, Likes, Pair, Tie, Unliked},
+    ledger::{Deleted, Departures, Event, FollowLimits, GraphChange, Likes, Pair, Tie, Unliked},
 };
 
 #[async_trait]
@@ -29,6 +30,10 @@ impl Departures for SqlLedger {
 
     async fn end_likes(&self, person: UserId, events: &[Event<'_, Unliked>]) -> Result<usize, Error> {
         self.retried(|| self.try_end_likes(person, events)).await
+    }
+
+    async fn delete_posts(&self, person: UserId, events: &[Event<'_, Deleted>]) -> Result<usize, Error> {
+        self.retried(|| self.try_delete_posts(person, events)).await
     }
 }
 
@@ -79,6 +84,22 @@ impl SqlLedger {
         for (post, event) in posts.iter().zip(events) {
             let compose = |likes: &Likes| (event.compose)(&Unliked { post: *post, user: person, likes: *likes });
             self.end_like(&mut change, (person, *post), &Event { id: event.id, compose: &compose }).await?;
+        }
+        self.commit(change).await?;
+        Ok(posts.len())
+    }
+}
+
+impl SqlLedger {
+    async fn try_delete_posts(&self, person: UserId, events: &[Event<'_, Deleted>]) -> Result<usize, Error> {
+        let mut change = self.begin().await?;
+        require_gone(&mut change, person).await?;
+        let query = "SELECT id FROM posts WHERE author = $1 AND deleted_at_ms IS NULL ORDER BY id LIMIT $2".to_owned();
+        let posts: Vec<PostId> = next(&mut change, query, person, events.len(), "id").await?;
+        for (post, event) in posts.iter().zip(events) {
+            if let Some((before, false)) = lock_post_or_tombstone(&mut change, person, *post).await? {
+                self.end_post(&mut change, &before, event).await?;
+            }
         }
         self.commit(change).await?;
         Ok(posts.len())

@@ -145,6 +145,16 @@ impl HomeTimelines for Memory {
         home.merge(entries, complete_to, None)
     }
 
+    async fn take_out(&self, readers: &[UserId], entry: Entry) -> Result<(), Error> {
+        let mut state = self.state();
+        for reader in readers {
+            if let Some(home) = state.homes.get_mut(reader) {
+                home.set.remove(entry.score(), &entry.member());
+            }
+        }
+        Ok(())
+    }
+
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error> {
         self.state().homes.get(&reader).map(|home| home.sentinel().map(|sentinel| sentinel.coverage)).transpose()
     }

@@ -130,6 +130,18 @@ impl HomeTimelines for Redis {
         self.merge_call((reader, None), entries, complete_to, states, not_after_unix_ms).await.map(|_| ())
     }
 
+    async fn take_out(&self, readers: &[UserId], entry: Entry) -> Result<(), Error> {
+        let pushes: Vec<_> = readers.iter().map(|reader| Push { reader: *reader, entries: Vec::new() }).collect();
+        let take_out = async |pushes: Vec<(Bucket, &Push)>| {
+            let mut call = Call::default().arg(&entry.member());
+            for (bucket, push) in pushes {
+                call.add_key(self.keys.home_in(bucket, push.reader));
+            }
+            self.scripts.take_out.call::<()>(&self.link, &call).await
+        };
+        try_join_all(calls(&pushes, self.is_cluster).into_iter().map(take_out)).await.map(|_| ())
+    }
+
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error> {
         let mut last = redis::cmd("ZRANGE");
         let last: Vec<Vec<u8>> = self.link.ask(last.arg(self.keys.home(reader)).arg(-1).arg(-1)).await?;

@@ -4,6 +4,7 @@ mod accounts;
 mod archive;
 mod dead_letters;
 mod departures;
+mod edits;
 mod events;
 mod fills;
 mod graph;
@@ -17,6 +18,7 @@ mod outbox;
 pub(super) mod postgres;
 mod posts;
 mod relations;
+mod sight;
 mod writers;
 
 use std::{
@@ -29,7 +31,8 @@ use prost::Message as _;
 use proto::{
     EventId, PostId, UserId,
     freshet::event::v1::{
-        Envelope, Liked, PostCreated, PrivacyChanged, RemoteAuthorUpserted, UserCreated, envelope::Payload,
+        Envelope, Liked, PostCreated, PostDeleted, PostUpdated, PrivacyChanged, RemoteAuthorUpserted, Unliked,
+        UserCreated, envelope::Payload,
     },
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
@@ -37,8 +40,8 @@ use store::{
     Config, Error, Shard,
     archive::Archive,
     ledger::{
-        Account, BlockOutcome, Event, FollowLimits, FollowOutcome, GraphChange, Ledger, Likes, NewAccount, NewPost,
-        OutboxRow, Outcome, Pair, Post, ReadFrom, RemoteAuthor, Written,
+        Account, BlockOutcome, Deleted, Event, FollowLimits, FollowOutcome, GraphChange, Ledger, Likes, NewAccount,
+        NewPost, OutboxRow, Outcome, Pair, Post, PostChange, PostKey, ReadFrom, RemoteAuthor, Viewer, Written,
     },
     migrate::Mode,
 };
@@ -69,6 +72,11 @@ async fn open(adapter: Adapter) -> Option<World> {
     let ledger = config.open_ledger(&servers::parts()).await.expect("a ledger");
     let archive = config.open_archive(&servers::parts(), &ledger).await.expect("an archive");
     Some(World { ledger, archive, config, url, next_id: AtomicI64::new(0), _data: data })
+}
+
+/// What an event tells of a post, as far as anybody here looks at it.
+fn told(row: &Post) -> PostCreated {
+    PostCreated { post_id: row.id.to_string(), author_id: row.author.to_string(), ..PostCreated::default() }
 }
 
 /// A config whose ledger is new and empty, and the ledger's URL.
@@ -185,17 +193,43 @@ impl World {
     }
 
     async fn post_with_key(&self, author: UserId, text: &str, key: Option<&str>) -> Result<Post, Error> {
+        let key = key.map(|key| PostKey { key: key.to_owned(), fingerprint: text.as_bytes().to_vec() });
+        self.write(NewPost { key, ..NewPost::of_text(self.id(), author, text) }).await
+    }
+
+    async fn write(&self, new: NewPost) -> Result<Post, Error> {
         let compose = |Written { post, fan_out }: &Written| {
-            Payload::PostCreated(PostCreated {
-                post_id: post.id.to_string(),
-                author_id: post.author.to_string(),
-                text: post.text.clone(),
-                created_at_ms: post.created_at_ms,
-                fan_out: fan_out.to_wire().into(),
-            })
+            Payload::PostCreated(PostCreated { fan_out: fan_out.to_wire().into(), ..told(post) })
         };
-        let new = NewPost { id: self.id(), author, text: text.to_owned(), key: key.map(str::to_owned) };
         self.ledger.posts.create(new, Event { id: self.id(), compose: &compose }).await
+    }
+
+    async fn edit(&self, post: &Post, change: PostChange) -> Result<Post, Error> {
+        let compose = |row: &Post| Payload::PostUpdated(PostUpdated { post: Some(told(row)), edited_at_ms: 0 });
+        let event = Event { id: self.id(), compose: &compose };
+        self.ledger.posts.update((post.author, post.id), post.version, change, event).await
+    }
+
+    async fn delete_post(&self, author: UserId, post: PostId) -> Result<Deleted, Error> {
+        let compose = |row: &Deleted| {
+            Payload::PostDeleted(PostDeleted { post_id: row.id.to_string(), author_id: row.author.to_string() })
+        };
+        self.ledger.posts.delete(author, post, Event { id: self.id(), compose: &compose }).await
+    }
+
+    async fn unlike(&self, user: UserId, post: PostId) -> Result<Likes, Error> {
+        let compose = |row: &Likes| {
+            Payload::Unliked(Unliked { post_id: post.to_string(), user_id: user.to_string(), like_count: row.count })
+        };
+        self.ledger.posts.unlike(user, post, Event { id: self.id(), compose: &compose }).await
+    }
+
+    /// Which of these posts someone may see, in order.
+    async fn sees(&self, viewer: Viewer, posts: &[PostId]) -> Vec<PostId> {
+        let mut seen: Vec<_> =
+            self.ledger.posts.batch(viewer, posts).await.expect("posts").iter().map(|post| post.id).collect();
+        seen.sort_unstable();
+        seen
     }
 
     async fn like(&self, user: UserId, post: PostId) -> Result<Likes, Error> {

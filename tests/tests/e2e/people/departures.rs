@@ -26,9 +26,12 @@ async fn nothing_is_left(sql: &mut Sql, person: &str) {
     }
     let likes = format!("SELECT CAST(post AS TEXT) FROM likes WHERE active AND liker = {person}");
     assert_eq!(sql.texts(&likes).await, Vec::<String>::new());
+    let posts = format!("SELECT CAST(id AS TEXT) FROM posts WHERE deleted_at_ms IS NULL AND author = {person}");
+    assert_eq!(sql.texts(&posts).await, Vec::<String>::new());
     let wrong = "SELECT CAST(user_id AS TEXT) FROM user_counters WHERE \
          followers <> (SELECT count(*) FROM follows WHERE followee = user_id AND active) OR \
-         following <> (SELECT count(*) FROM follows WHERE follower = user_id AND active)";
+         following <> (SELECT count(*) FROM follows WHERE follower = user_id AND active) OR \
+         posts <> (SELECT count(*) FROM posts WHERE author = user_id AND deleted_at_ms IS NULL)";
     assert_eq!(sql.texts(wrong).await, Vec::<String>::new(), "numbers that are not those of the rows");
     let wrong = "SELECT CAST(id AS TEXT) FROM posts WHERE \
          like_count <> (SELECT count(*) FROM likes WHERE post = id AND active)";
@@ -66,7 +69,7 @@ async fn who_goes_away_is_gone_from_every_read_at_once_and_cleaned_up_after() {
     let service = world.timeline(Caller::Service("tests".into()));
     for _ in world.timelines() {
         assert_eq!(ada.scrolls_home(200).await, [of_lin.id.as_str()]);
-        let request = GetPostRequest { post_id: of_gone.id.clone() };
+        let request = GetPostRequest { post_id: of_gone.id.clone(), ..GetPostRequest::default() };
         assert_eq!(service.get_post(request).await.unwrap_err().reason(), Reason::PostNotFound);
         let request = GetHomeTimelineRequest { reader_id: gone.id.to_string(), limit: None, max_id: None };
         assert_eq!(service.get_home_timeline(request).await.unwrap_err().reason(), Reason::UserNotFound);
@@ -108,8 +111,8 @@ async fn a_home_that_is_built_while_its_reader_goes_away_is_not_left() {
 
 /// More than a chunk of each: some steps are done in several.
 const FOLLOWERS: usize = 130;
-/// Of a clean-up: the home, eight sorts of ties, likes, and to see that there is no more.
-const STEPS: usize = 11;
+/// Of a clean-up: the home, eight sorts of ties, likes, posts, and to see that there is no more.
+const STEPS: usize = 12;
 
 /// Calls of a service, on a process that is killed at times.
 struct Calls(Client);
@@ -147,8 +150,11 @@ async fn a_clean_up_that_is_killed_at_every_step_is_finished_in_the_end() {
     let request = BlockRequest { blocker_id: other.clone(), blocked_id: calls.sign_up("blocked").await };
     calls.0.block(request).await.expect("a block");
     for number in 0..FOLLOWERS {
-        let request =
-            CreatePostRequest { author_id: other.clone(), text: format!("post {number}"), idempotency_key: None };
+        let request = CreatePostRequest {
+            author_id: other.clone(),
+            text: format!("post {number}"),
+            ..CreatePostRequest::default()
+        };
         let post_id = calls.0.create_post(request).await.expect("a post").post.expect("a post").id;
         calls.0.like(LikeRequest { user_id: gone.clone(), post_id }).await.expect("a like");
     }

@@ -1,9 +1,12 @@
 //! The ends of all that a deleted person has to do with others.
 
-use proto::{PostId, UserId};
+use proto::{
+    PostId, UserId,
+    freshet::event::v1::{PostDeleted, envelope::Payload},
+};
 use store::{
     Error,
-    ledger::{Event, List, Tie, Unliked},
+    ledger::{Deleted, Event, List, Tie, Unliked, Viewer},
 };
 
 use super::{LIMITS, World, open};
@@ -14,6 +17,7 @@ store_contract!(open: [
 ] {
     who_is_gone_is_in_no_list_and_no_relationship_at_once,
     all_that_a_gone_person_has_to_do_with_others_ends_and_the_numbers_follow,
+    posts_of_a_gone_person_are_deleted,
     nobody_who_is_there_is_cleaned_up_after,
 });
 
@@ -26,6 +30,15 @@ impl World {
     pub(super) async fn end_likes(&self, person: UserId, limit: usize) -> Result<usize, Error> {
         let events: Vec<_> = (0..limit).map(|_| Event { id: self.id(), compose: &Unliked::payload }).collect();
         self.ledger.departures.end_likes(person, &events).await
+    }
+
+    pub(super) async fn delete_posts(&self, person: UserId, limit: usize) -> Result<usize, Error> {
+        let compose = |row: &Deleted| {
+            let (post_id, author_id) = (row.id.to_string(), row.author.to_string());
+            Payload::PostDeleted(PostDeleted { post_id, author_id })
+        };
+        let events: Vec<_> = (0..limit).map(|_| Event { id: self.id(), compose: &compose }).collect();
+        self.ledger.departures.delete_posts(person, &events).await
     }
 
     /// (followers, followees) of each.
@@ -77,7 +90,7 @@ async fn who_is_gone_is_in_no_list_and_no_relationship_at_once(world: World) {
     }
     assert_eq!(relations.relationships(others[0], &[gone]).await.unwrap(), []);
     assert_eq!(relations.relationships(gone, others).await.unwrap(), []);
-    assert_eq!(world.ledger.posts.batch(&[post.id]).await.unwrap(), []);
+    assert_eq!(world.ledger.posts.batch(Viewer::Stranger, &[post.id]).await.unwrap(), []);
 }
 
 async fn all_that_a_gone_person_has_to_do_with_others_ends_and_the_numbers_follow(world: World) {
@@ -105,7 +118,7 @@ async fn all_that_a_gone_person_has_to_do_with_others_ends_and_the_numbers_follo
     assert_eq!(world.end_likes(gone, 2).await.unwrap(), 2);
     assert_eq!(world.end_likes(gone, 2).await.unwrap(), 1);
     assert_eq!(world.end_likes(gone, 2).await.unwrap(), 0);
-    let liked = world.ledger.posts.batch(&posts).await.unwrap();
+    let liked = world.ledger.posts.batch(Viewer::Stranger, &posts).await.unwrap();
     assert!(liked.iter().all(|post| post.likes.count == 1), "{liked:?}");
     let events = world.events("post.unliked").await;
     let mut versions: Vec<_> = events.iter().map(|event| event.version).collect();
@@ -113,6 +126,24 @@ async fn all_that_a_gone_person_has_to_do_with_others_ends_and_the_numbers_follo
     let mut expected: Vec<_> = liked.iter().map(|post| post.likes.version).collect();
     expected.sort_unstable();
     assert_eq!(versions, expected, "the last event of a post tells its number");
+}
+
+async fn posts_of_a_gone_person_are_deleted(world: World) {
+    let [gone, lin] = world.people(2).await[..] else { unreachable!() };
+    for number in 0..3 {
+        world.post(gone, &format!("post {number}")).await.unwrap();
+    }
+    let liked = world.post(gone, "liked").await.unwrap().id;
+    world.like(gone, liked).await.unwrap();
+    world.post(lin, "stays").await.unwrap();
+    world.delete_account(gone).await.unwrap();
+    assert_eq!(world.delete_posts(gone, 3).await.unwrap(), 3);
+    assert_eq!(world.delete_posts(gone, 3).await.unwrap(), 1);
+    assert_eq!(world.delete_posts(gone, 3).await.unwrap(), 0);
+    assert_eq!(world.events("post.deleted").await.len(), 4);
+    assert_eq!((world.end_likes(gone, 3).await.unwrap(), world.end_likes(gone, 3).await.unwrap()), (1, 0));
+    let counters = world.ledger.relations.counters(&[gone, lin]).await.unwrap();
+    assert!(counters.iter().all(|counters| counters.posts == i64::from(counters.user == lin)), "{counters:?}");
 }
 
 async fn nobody_who_is_there_is_cleaned_up_after(world: World) {
