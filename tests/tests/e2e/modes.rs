@@ -109,7 +109,12 @@ async fn posts_of_a_celebrity_are_in_no_set_and_on_every_page_and_stream() {
     is_in(&world, &star, Mode::Pull).await;
     let mut stream = ada.stream().await;
     let merged = star.post("merged").await;
-    stream.shows_next(&merged).await;
+    // What was written before may still be on its way when the stream opens.
+    let mut shown = stream.next().await.expect("an event");
+    if shown.data["id"] == before.id {
+        shown = stream.next().await.expect("an event");
+    }
+    assert_eq!(shown.data["id"], merged.id);
     let pushed = other.post("pushed").await;
     stream.shows_next(&pushed).await;
     ada.home_shows(&[&pushed, &merged, &before]).await;
