@@ -30,6 +30,7 @@ struct Post<'a> {
     title: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     language: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     sensitive: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     quote_of: Option<&'a str>,

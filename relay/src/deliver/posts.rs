@@ -197,3 +197,16 @@ fn post(event: &Event) -> Result<Told, Failure> {
     let Some(Payload::PostCreated(created)) = &event.envelope.payload else { return Err(mismatch(event)) };
     Told::of(created, event.envelope.version)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_of_an_earlier_release_tells_of_a_public_post() {
+        let (post_id, author_id, text) = ("7".to_owned(), "8".to_owned(), "hello".to_owned());
+        let old = wire::PostCreated { post_id, author_id, text, created_at_ms: 9, ..wire::PostCreated::default() };
+        let told = Told::of(&old, 10).expect("a post");
+        assert_eq!((told.visibility, told.version, told.archived.text.as_str()), (Visibility::Public, 10, "hello"));
+    }
+}

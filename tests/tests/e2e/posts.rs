@@ -113,7 +113,7 @@ async fn whoever_a_post_is_not_for_sees_it_nowhere() {
     assert_eq!(lin.tries_to_like(&only_me.id).await.unwrap_err().reason(), Reason::PostNotFound);
     // Nor is it in the list of all public posts.
     let listed = world.stores().archive.public_posts.page(Scope::Global, None, 10).await.unwrap();
-    assert_eq!(listed.posts.iter().map(|post| post.id.to_string()).collect::<Vec<_>>(), [public.id.clone()]);
+    assert_eq!(listed.posts.iter().map(|post| post.id.to_string()).collect::<Vec<_>>(), [public.id.as_str()]);
     // A late push brings nothing that is not for the reader.
     let push = Push { reader: lin.id, entries: vec![entry(&only_me)] };
     world.stores().sets.homes.push(&[push], clock::System.unix_ms() + 60_000).await.unwrap();
@@ -301,7 +301,7 @@ async fn likes_come_and_go_and_are_told_to_those_who_may_know() {
     assert_eq!(ada.reads_likers_of(&post).await.unwrap(), [eve.id.to_string(), max.id.to_string()]);
     ada.mute(&eve).await;
     assert_eq!(ada.reads_likers_of(&post).await.unwrap(), [max.id.to_string()]);
-    assert_eq!(max.likes_of(&[&other, &post]).await, [post.id.clone()]);
+    assert_eq!(max.likes_of(&[&other, &post]).await, [post.id.as_str()]);
     assert_eq!(lin.likes_of(&[&other, &post]).await, Vec::<String>::new());
     ada.set_private(true).await;
     assert_eq!(max.reads_likers_of(&post).await.unwrap_err().reason(), Reason::PostNotFound);
