@@ -37,6 +37,8 @@ pub enum Reason {
     EmailTaken,
     /// The idempotency key stands for another post already.
     IdempotencyKeyTaken,
+    /// What the caller has read was changed meanwhile.
+    VersionMismatch,
     /// One of the two blocks the other.
     Blocked,
     /// The person follows as many as one may.
@@ -55,7 +57,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::InvalidArgument,
         Self::RequestTooLarge,
         Self::TokenMissing,
@@ -72,6 +74,7 @@ impl Reason {
         Self::HandleTaken,
         Self::EmailTaken,
         Self::IdempotencyKeyTaken,
+        Self::VersionMismatch,
         Self::Blocked,
         Self::FolloweesFull,
         Self::FollowRequestNotFound,
@@ -101,6 +104,7 @@ impl Reason {
             Self::HandleTaken => "HANDLE_TAKEN",
             Self::EmailTaken => "EMAIL_TAKEN",
             Self::IdempotencyKeyTaken => "IDEMPOTENCY_KEY_TAKEN",
+            Self::VersionMismatch => "VERSION_MISMATCH",
             Self::Blocked => "BLOCKED",
             Self::FolloweesFull => "FOLLOWEES_FULL",
             Self::FollowRequestNotFound => "FOLLOW_REQUEST_NOT_FOUND",
@@ -129,7 +133,11 @@ impl Reason {
             | Self::SessionNotFound
             | Self::FollowRequestNotFound
             | Self::MethodNotFound => S::NOT_FOUND,
-            Self::HandleTaken | Self::EmailTaken | Self::IdempotencyKeyTaken | Self::FolloweesFull => S::CONFLICT,
+            Self::HandleTaken
+            | Self::EmailTaken
+            | Self::IdempotencyKeyTaken
+            | Self::VersionMismatch
+            | Self::FolloweesFull => S::CONFLICT,
             Self::DeadlineExceeded => S::GATEWAY_TIMEOUT,
             Self::TooManyAttempts | Self::Overloaded => S::TOO_MANY_REQUESTS,
             Self::Unavailable => S::SERVICE_UNAVAILABLE,

@@ -54,6 +54,18 @@ impl Caller {
             }
         }
     }
+
+    /// Whose eyes a read is for: a person's own; for a service those of whom it names, or nobody's in particular.
+    pub fn viewer(&self, viewer_id: Option<&str>) -> Result<Option<UserId>, Error> {
+        let named = viewer_id.map(str::parse).transpose().map_err(|rule| Error::invalid("viewer_id", rule))?;
+        match self {
+            Self::Service(_) => Ok(named),
+            Self::User(user) if named.is_none_or(|named| named == *user) => Ok(Some(*user)),
+            Self::User(user) => {
+                Err(Error::new(Reason::NotAllowed, format!("viewer_id must be the token's own user, {user}")))
+            }
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]

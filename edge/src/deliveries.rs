@@ -6,8 +6,8 @@ use bytes::Bytes;
 use chassis::{Stop, trace};
 use prost::Message as _;
 use proto::{
-    PostId, UserId,
-    freshet::event::v1::{Delivery, Envelope, PostCreated, envelope::Payload},
+    UserId,
+    freshet::event::v1::{Delivery, Envelope, envelope::Payload},
 };
 use store::sets::{PodPosition, PodStreams};
 use tracing::{error, info_span, warn};
@@ -53,14 +53,17 @@ fn deliver(hub: &Hub, delivery: Bytes) -> Result<(), String> {
     trace::adopt(&span, &delivery.traceparent);
     let _entered = span.enter();
     let envelope = Envelope::decode(delivery.event.as_slice()).map_err(|cause| cause.to_string())?;
-    let Some(Payload::PostCreated(event)) = envelope.payload else {
-        return Err("the edge does not know this event".into());
-    };
+    let event = envelope.event_id.parse().map_err(|cause| format!("event_id {cause}"))?;
     let readers: Vec<_> = delivery.reader_ids.into_iter().filter_map(|id| UserId::new(id).ok()).collect();
-    hub.send(&readers, post_id(&event)?, &events::new_post(&event)?);
+    hub.send(&readers, event, &frame(&envelope)?);
     Ok(())
 }
 
-fn post_id(event: &PostCreated) -> Result<PostId, String> {
-    event.post_id.parse().map_err(|cause| format!("post_id {cause}"))
+fn frame(envelope: &Envelope) -> Result<Bytes, String> {
+    match &envelope.payload {
+        Some(Payload::PostCreated(post)) => events::new_post(post),
+        Some(Payload::PostUpdated(updated)) => events::updated_post(updated),
+        Some(Payload::PostDeleted(deleted)) => events::deleted_post(&deleted.post_id),
+        _ => Err(format!("the edge does not know the event {:?}", envelope.r#type)),
+    }
 }

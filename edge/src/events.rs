@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use proto::freshet::event::v1::PostCreated;
+use proto::freshet::{
+    event::v1::{PostCreated, PostUpdated},
+    post::v1::Visibility,
+};
 use serde::Serialize;
 
 /// A comment: it keeps proxies from closing an idle stream.
@@ -18,11 +21,28 @@ struct Hello<'a> {
 }
 
 #[derive(Serialize)]
-struct NewPost<'a> {
+struct Post<'a> {
     id: &'a str,
     author_id: &'a str,
     text: &'a str,
     created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    sensitive: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quote_of: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    attachment_ids: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edited_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct DeletedPost<'a> {
+    post_id: &'a str,
 }
 
 /// The first event of a stream: from here on, nothing new is missed.
@@ -32,9 +52,38 @@ pub(crate) fn hello(connection_id: &str) -> Result<Bytes, String> {
 
 /// A followee wrote a post.
 pub(crate) fn new_post(event: &PostCreated) -> Result<Bytes, String> {
-    let created_at = Timestamp::from_millisecond(event.created_at_ms).map_err(|cause| cause.to_string())?;
-    let (id, author_id, text) = (&event.post_id, &event.author_id, &event.text);
-    frame("new_post", &NewPost { id, author_id, text, created_at: created_at.to_string() })
+    frame("new_post", &post(event, None)?)
+}
+
+/// A followee edited a post. One that is for its author alone from now on is gone for everybody else.
+pub(crate) fn updated_post(event: &PostUpdated) -> Result<Bytes, String> {
+    let now = event.post.as_ref().ok_or("an edit without its post")?;
+    match now.visibility() {
+        Visibility::OnlyMe => deleted_post(&now.post_id),
+        _ => frame("updated_post", &post(now, Some(event.edited_at_ms))?),
+    }
+}
+
+/// A followee's post is gone.
+pub(crate) fn deleted_post(post_id: &str) -> Result<Bytes, String> {
+    frame("deleted_post", &DeletedPost { post_id })
+}
+
+fn post(event: &PostCreated, edited_at_ms: Option<i64>) -> Result<Post<'_>, String> {
+    let time =
+        |unix_ms| Timestamp::from_millisecond(unix_ms).map(|at| at.to_string()).map_err(|cause| cause.to_string());
+    Ok(Post {
+        id: &event.post_id,
+        author_id: &event.author_id,
+        text: &event.text,
+        created_at: time(event.created_at_ms)?,
+        title: event.title.as_deref(),
+        language: event.language.as_deref(),
+        sensitive: event.sensitive,
+        quote_of: event.quote_of.as_deref(),
+        attachment_ids: &event.attachment_ids,
+        edited_at: edited_at_ms.map(time).transpose()?,
+    })
 }
 
 /// Tells the browser when to come back.
@@ -59,6 +108,7 @@ mod tests {
             author_id: "7".into(),
             text: "two\nlines\r\nevent: \"evil\"\n\n\u{2028}".into(),
             created_at_ms: 1_704_067_200_123,
+            ..PostCreated::default()
         };
         let frame = new_post(&event).unwrap();
         let text = std::str::from_utf8(&frame).unwrap();

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use chassis::{Pod, Stage, Stop};
-use proto::{PostId, UserId};
+use proto::{EventId, UserId};
 use store::{
     Error,
     sets::{Connection, Connections},
@@ -92,10 +92,10 @@ impl Hub {
         Ok(Some(seat))
     }
 
-    /// Sends a frame about a post to the streams of these readers, once a stream. A stream that does not keep up is closed.
-    pub(crate) fn send(&self, readers: &[UserId], post: PostId, frame: &Bytes) {
+    /// Sends the frame of an event to the streams of these readers, once a stream. A stream that does not keep up is closed.
+    pub(crate) fn send(&self, readers: &[UserId], event: EventId, frame: &Bytes) {
         let mut held = self.held();
-        let first = held.told.again(post);
+        let first = held.told.again(event);
         for reader in readers {
             if let Some(open) = held.streams.get_mut(reader) {
                 let has_had_it = |stream: &Open| first.is_some_and(|first| stream.joined < first);

@@ -12,7 +12,7 @@ pub(crate) const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
 pub(crate) const STREAM_QUEUE_EVENTS_MAX: usize = 256;
 /// Posts that a pod remembers, so that what it is told again is shown once. More than the relay can repeat: it sends and
 /// applies batches of 256 a shard.
-pub(crate) const TOLD_POSTS_MAX: usize = 65_536;
+pub(crate) const TOLD_EVENTS_MAX: usize = 65_536;
 /// How long a connection is registered without renewal.
 pub(crate) const REGISTERED_MS: i64 = 30_000;
 /// How often connections are registered again.

@@ -47,6 +47,14 @@ pub mod kind {
     pub const POST_CREATED: &str = "post.created";
     /// Someone likes a post.
     pub const LIKED: &str = "post.liked";
+    /// An author's posts reach the followers' homes in another way.
+    pub const MODE_CHANGED: &str = "graph.mode_changed";
+    /// A post was edited.
+    pub const POST_UPDATED: &str = "post.updated";
+    /// A post was deleted.
+    pub const POST_DELETED: &str = "post.deleted";
+    /// Someone no longer likes a post.
+    pub const UNLIKED: &str = "post.unliked";
     /// How far a partition is whole.
     pub const MARK: &str = "relay.mark";
     /// A profile changed.
@@ -86,6 +94,10 @@ impl Payload {
             Self::Followed(_) => kind::FOLLOWED,
             Self::PostCreated(_) => kind::POST_CREATED,
             Self::Liked(_) => kind::LIKED,
+            Self::PostUpdated(_) => kind::POST_UPDATED,
+            Self::PostDeleted(_) => kind::POST_DELETED,
+            Self::Unliked(_) => kind::UNLIKED,
+            Self::ModeChanged(_) => kind::MODE_CHANGED,
             Self::Mark(_) => kind::MARK,
             Self::UserChanged(_) => kind::USER_CHANGED,
             Self::UserDeleted(_) => kind::USER_DELETED,
@@ -121,9 +133,10 @@ impl Payload {
             | Self::FollowRequested(_)
             | Self::FollowAccepted(_)
             | Self::FollowRejected(_)
-            | Self::FollowWithdrawn(_) => Topic::Graph,
-            Self::PostCreated(_) | Self::Mark(_) => Topic::Posts,
-            Self::Liked(_) => Topic::Likes,
+            | Self::FollowWithdrawn(_)
+            | Self::ModeChanged(_) => Topic::Graph,
+            Self::PostCreated(_) | Self::PostUpdated(_) | Self::PostDeleted(_) | Self::Mark(_) => Topic::Posts,
+            Self::Liked(_) | Self::Unliked(_) => Topic::Likes,
         }
     }
 
@@ -134,7 +147,11 @@ impl Payload {
             Self::UserCreated(event) => &event.user_id,
             Self::Followed(event) => &event.follower_id,
             Self::PostCreated(event) => &event.author_id,
+            Self::PostUpdated(event) => event.post.as_ref().map_or("", |post| &post.author_id),
+            Self::PostDeleted(event) => &event.author_id,
             Self::Liked(event) => &event.post_id,
+            Self::Unliked(event) => &event.post_id,
+            Self::ModeChanged(event) => &event.author_id,
             Self::Unfollowed(event) => &event.follower_id,
             Self::Blocked(event) => &event.blocker_id,
             Self::Unblocked(event) => &event.blocker_id,

@@ -97,6 +97,8 @@ ids! {
     UserId;
     /// A post.
     PostId;
+    /// Something that is attached to a post.
+    AttachmentId;
     /// An event of the log.
     EventId;
     /// An entry of a timeline. A plain post's entry has the post's number; a repost has its own.

@@ -6,7 +6,7 @@ pub mod access;
 pub mod event;
 pub mod id;
 
-pub use id::{EntryId, EventId, InvalidId, PostId, UserId};
+pub use id::{AttachmentId, EntryId, EventId, InvalidId, PostId, UserId};
 
 /// The generated types, in modules that mirror the packages.
 #[expect(missing_docs, reason = "the services' client and server types come without comments")]

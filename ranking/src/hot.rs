@@ -1,7 +1,10 @@
 //! The hot posts of a day. Counts are absolute and carry their version, so an event that comes twice, late or out of order
 //! does no harm; and a list that was lost is filled from the ledger.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use chassis::{Clock, Error, Reason, failpoint, page::PageLimit};
@@ -9,7 +12,7 @@ use futures_util::future::try_join_all;
 use proto::{PostId, freshet::event::v1::envelope::Payload};
 use store::{
     consumer::{Event, Failure, Handler},
-    ledger::{Ledger, Likes, Posts},
+    ledger::{Ledger, Likes, Posts, Viewer},
     sets::{Hot, HotLists, Sets},
 };
 
@@ -20,6 +23,8 @@ use crate::day::{Calendar, DAYS_KEPT, Day};
 const SCORE_PER_LIKE: i64 = 3;
 const REFILL_POSTS: u32 = 1000;
 const REFILL_TRIES_MAX: u32 = 3;
+/// How often a list is asked for more, four times as many each time. Past that it is short.
+const TOP_ASKS_MAX: u32 = 4;
 
 /// Keeps and serves the hot posts.
 pub(crate) struct HotPosts {
@@ -47,7 +52,33 @@ impl HotPosts {
         if !self.lists.is_complete(&day.key()).await? {
             self.refill(day).await?;
         }
-        Ok(self.lists.top(&day.key(), limit.get()).await?)
+        self.public_top(day, limit.get()).await
+    }
+
+    /// The hottest that everybody may see now. Where some of the list are not public any more, or were deleted, more of it are
+    /// asked for.
+    async fn public_top(&self, day: Day, limit: usize) -> Result<Vec<Hot>, Error> {
+        let mut asked = limit;
+        for _ in 1..TOP_ASKS_MAX {
+            let hot = self.lists.top(&day.key(), asked).await?;
+            let was_all = hot.len() < asked;
+            let public = self.public(hot).await?;
+            if was_all || public.len() >= limit {
+                return Ok(public.into_iter().take(limit).collect());
+            }
+            asked *= 4;
+        }
+        let public = self.public(self.lists.top(&day.key(), asked).await?).await?;
+        Ok(public.into_iter().take(limit).collect())
+    }
+
+    async fn public(&self, mut hot: Vec<Hot>) -> Result<Vec<Hot>, Error> {
+        let ids: Vec<_> = hot.iter().map(|hot| hot.post).collect();
+        let posts = self.ledger.batch(Viewer::Stranger, &ids).await?;
+        let public: HashSet<_> = posts.iter().map(|post| post.id).collect();
+        // A post that lost its likes stays in the list with its version, and is not hot.
+        hot.retain(|hot| hot.score > 0 && public.contains(&hot.post));
+        Ok(hot)
     }
 
     /// Fills a day's list from the ledger. Events that come meanwhile win where they are newer. A list that is lost meanwhile
@@ -99,9 +130,14 @@ impl Handler for HotPosts {
 }
 
 fn liked(event: &Event) -> Result<(PostId, Likes), Failure> {
-    let Some(Payload::Liked(liked)) = &event.envelope.payload else {
-        return Err(Failure::Final(format!("it is said to be {:?} and carries something else", event.envelope.r#type)));
+    let (post_id, count) = match &event.envelope.payload {
+        Some(Payload::Liked(liked)) => (&liked.post_id, liked.like_count),
+        Some(Payload::Unliked(unliked)) => (&unliked.post_id, unliked.like_count),
+        _ => {
+            let what = &event.envelope.r#type;
+            return Err(Failure::Final(format!("it is said to be {what:?} and carries something else")));
+        }
     };
-    let post = liked.post_id.parse().map_err(|cause| Failure::Final(format!("post_id {cause}")))?;
-    Ok((post, Likes { count: liked.like_count, version: event.envelope.version }))
+    let post = post_id.parse().map_err(|cause| Failure::Final(format!("post_id {cause}")))?;
+    Ok((post, Likes { count, version: event.envelope.version }))
 }

@@ -65,7 +65,7 @@ pub fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> 
         .with(grpc::service(hot.clone()))
         .spawn(&pod, &grpc, keyring, listener)
         .map_err(chassis::Error::internal)?;
-    let handlers = Handlers::default().on(kind::LIKED, hot);
+    let handlers = Handlers::default().on(kind::LIKED, hot.clone()).on(kind::UNLIKED, hot);
     let likes = Consumption::new(&pod, event_log, &ledger, Group::new(GROUP, &TOPICS, handlers));
     pod.tasks.spawn("likes", Stage::Loops, OnFailure::Restart, move |stop| {
         let likes = likes.clone();

@@ -1,16 +1,20 @@
 //! From the event log to readers: a handler a type of event. Every step can be done again without harm.
 
+mod edits;
 mod follows;
 mod hidden;
 mod marks;
+mod modes;
 mod posts;
 
 use std::{fmt::Display, str::FromStr, sync::Arc};
 
 use chassis::Clock;
+use edits::Edits;
 use follows::Follows;
 use hidden::Hidden;
 use marks::Marked;
+use modes::ModeChanged;
 use posts::PostCreated;
 use proto::event::kind;
 use store::{
@@ -23,8 +27,12 @@ use tokio::time::Instant;
 pub(crate) fn handlers(stores: &Stores, clock: Arc<dyn Clock>) -> Handlers {
     let follows = Arc::new(Follows::new(stores, clock.clone()));
     let hidden = Arc::new(Hidden::new(stores, clock.clone()));
+    let edits = Arc::new(Edits::new(stores, clock.clone()));
     Handlers::default()
+        .on(kind::MODE_CHANGED, Arc::new(ModeChanged::new(stores, clock.clone())))
         .on(kind::POST_CREATED, Arc::new(PostCreated::new(stores, clock)))
+        .on(kind::POST_UPDATED, edits.clone())
+        .on(kind::POST_DELETED, edits)
         .on(kind::FOLLOWED, follows.clone())
         .on(kind::UNFOLLOWED, follows)
         .on(kind::BLOCKED, hidden.clone())

@@ -1,6 +1,7 @@
 //! The archive: wide rows for reading at scale, made from events. Embedded, it is the ledger's own tables, which have every
 //! row since its transaction: there is nothing to write then, and nothing to fill.
 
+mod fallback;
 mod fill;
 mod filled;
 mod generation;
@@ -15,7 +16,7 @@ pub use generation::Generation;
 use proto::{PostId, UserId};
 pub(crate) use scylla::migrate as migrate_scylla;
 
-use crate::{Error, ledger::Post};
+use crate::Error;
 
 /// The archive, each part by the trait of its concern.
 #[derive(Clone)]
@@ -30,17 +31,30 @@ pub struct Archive {
     pub filling: Option<Arc<Filling>>,
 }
 
-/// Every author's posts, to the oldest.
+/// A post as the archive has it: enough to find it, and to say what it said. Who may see it is asked of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchivedPost {
+    /// Which.
+    pub id: PostId,
+    /// Who wrote it.
+    pub author: UserId,
+    /// What it says.
+    pub text: String,
+    /// When it was written.
+    pub created_at_ms: i64,
+}
+
+/// Every author's posts, to the oldest: those that belong into timelines, and not what is for the author alone.
 #[async_trait]
 pub trait PostsByAuthor: Send + Sync {
     /// Adds posts that the ledger has, each with its version. Adding twice, or late, changes nothing.
-    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error>;
+    async fn add(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error>;
 
     /// Takes a post away, as of this version: one that is added with the same or a lower version stays away.
     async fn remove(&self, author: UserId, post: PostId, version: i64) -> Result<(), Error>;
 
     /// An author's posts with ids below `below`, newest first.
-    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<Post>, Error>;
+    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<ArchivedPost>, Error>;
 }
 
 /// That one follows the other, or has ended it, as of a version.
@@ -94,7 +108,7 @@ impl Scope {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublicPage {
     /// Newest first.
-    pub posts: Vec<Post>,
+    pub posts: Vec<ArchivedPost>,
     /// Where to go on; `None` when there is nothing older. A page may be short, or even empty, and still go on: one call
     /// looks through a limited stretch of time.
     pub next: Option<PostId>,
@@ -104,7 +118,7 @@ pub struct PublicPage {
 #[async_trait]
 pub trait PublicPosts: Send + Sync {
     /// Adds posts that the ledger has, each with its version, to every scope. Adding twice, or late, changes nothing.
-    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error>;
+    async fn add(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error>;
 
     /// Takes a post out of every scope, as of this version: one that is added with the same or a lower version stays away.
     async fn remove(&self, post: PostId, version: i64) -> Result<(), Error>;

@@ -24,6 +24,7 @@ pub struct Config {
     pub(crate) sets_ca: Option<PathBuf>,
     pub(crate) events: EventsUrl,
     pub(crate) archive: ArchiveUrl,
+    pub(crate) archive_fallback_reads_max: usize,
     pub(crate) namespace: Namespace,
     pub(crate) shards: u16,
     pub(crate) replication: u16,
@@ -127,6 +128,10 @@ impl Config {
         let default = (ArchiveUrl::InLedger, "ledger://".into());
         let about = "posts and follows, for reading at scale: made from the truth, filled again when lost";
         let archive = keys.url("stores.archive", default, ARCHIVE_ALLOWED, about, archive_url);
+        let about =
+            "reads of a pod at a time that the ledger answers while a scylla:// archive does not; others are refused";
+        let reads = keys.number("stores.archive_fallback_reads_max", 32, 1..=10_000, about);
+        let archive_fallback_reads_max = usize::try_from(reads).unwrap_or(32);
         let about = "what topics, keys and the keyspace begin with, so that installations can share servers";
         let namespace = keys.value(
             "stores.namespace",
@@ -144,7 +149,18 @@ impl Config {
             keys.refuse("stores.events = ledger:// needs an SQLite ledger: with postgres:// it must be kafka://…");
         }
         let [shards, replication] = [shards, replication].map(|number| u16::try_from(number).unwrap_or(1));
-        Self { ledger, ledger_connections_max, sets, sets_ca, events, archive, namespace, shards, replication }
+        Self {
+            ledger,
+            ledger_connections_max,
+            sets,
+            sets_ca,
+            events,
+            archive,
+            archive_fallback_reads_max,
+            namespace,
+            shards,
+            replication,
+        }
     }
 
     /// Whether the archive is the ledger's own tables.

@@ -25,9 +25,24 @@ pub enum Error {
     /// The e-mail address belongs to someone already.
     #[error("the e-mail address is taken")]
     EmailTaken,
-    /// The idempotency key was used for another text.
-    #[error("the idempotency key was used for another text")]
+    /// The idempotency key was used for another post.
+    #[error("the idempotency key was used for another post")]
     KeyTaken,
+    /// What is quoted is not there, or not for the author's eyes.
+    #[error("the quoted post is not there")]
+    QuoteNotFound,
+    /// Something attached is not there, not the author's own, or not ready.
+    #[error("an attachment is not there")]
+    AttachmentNotFound,
+    /// The row was changed since the caller read it.
+    #[error("it was changed meanwhile: it has version {now}")]
+    VersionMismatch {
+        /// The version that it has.
+        now: i64,
+    },
+    /// More people would see the post than before.
+    #[error("the visibility of a post can only be narrowed")]
+    Widened,
     /// One of the two blocks the other.
     #[error("one of the two blocks the other")]
     Blocked,
@@ -91,6 +106,12 @@ impl From<Error> for chassis::Error {
             Error::HandleTaken => Self::new(Reason::HandleTaken, error.to_string()),
             Error::EmailTaken => Self::new(Reason::EmailTaken, error.to_string()),
             Error::KeyTaken => Self::new(Reason::IdempotencyKeyTaken, error.to_string()),
+            Error::QuoteNotFound => Self::invalid("quote_of", "must be a post that the author may see"),
+            Error::AttachmentNotFound => {
+                Self::invalid("attachment_ids", "must be attachments of the author's own that are ready")
+            }
+            Error::VersionMismatch { .. } => Self::new(Reason::VersionMismatch, error.to_string()),
+            Error::Widened => Self::invalid("visibility", "can only be narrowed"),
             Error::Blocked => Self::new(Reason::Blocked, error.to_string()),
             Error::FolloweesFull { .. } => Self::new(Reason::FolloweesFull, error.to_string()),
             Error::NoRequest => Self::new(Reason::FollowRequestNotFound, error.to_string()),

@@ -3,11 +3,15 @@
 
 mod accounts;
 pub mod dead_letters;
+mod departures;
 mod fills;
 mod graph;
 mod heads;
+mod jobs;
 mod migrations;
+mod modes;
 mod postgres;
+mod posts;
 mod sqlite;
 
 use std::{sync::Arc, time::Duration};
@@ -17,13 +21,17 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chassis::id::Grant;
 pub use dead_letters::DeadLetters;
+pub use departures::{Departures, Tie, Unliked};
 pub use fills::{ArchiveFills, Cursor, FillLease, FillStatus};
 pub use graph::{
     BlockOutcome, Blocks, Counters, FollowOutcome, FollowRequests, Graph, GraphChange, List, Listed, Mutes, Outcome,
     Pair, Place, Relations, Relationship, RemoteAuthor, RemoteAuthors, Wish,
 };
+pub use jobs::{Job, JobKind, Jobs};
+pub use modes::{AuthorMode, FanOut, FollowLimits, Mode, Modes, Written};
 pub(crate) use postgres::{Postgres, migrate as migrate_postgres};
-use proto::{EventId, PostId, UserId, event::Topic, freshet::event::v1::envelope::Payload};
+pub use posts::{Content, Deleted, Likes, NewPost, Post, PostChange, PostKey, Posts, Revision, Viewer, Visibility};
+use proto::{EventId, event::Topic, freshet::event::v1::envelope::Payload};
 pub use sqlite::Sqlite;
 pub(crate) use sqlite::failed as sqlite_failed;
 use tokio::sync::watch;
@@ -71,6 +79,12 @@ pub struct Ledger {
     pub writer_numbers: Arc<dyn WriterNumbers>,
     /// How far the archive was filled.
     pub archive_fills: Arc<dyn ArchiveFills>,
+    /// How authors' posts reach their followers.
+    pub modes: Arc<dyn Modes>,
+    /// What is left to be done.
+    pub jobs: Arc<dyn Jobs>,
+    /// What is left to end when a person is gone.
+    pub departures: Arc<dyn Departures>,
     /// Its tables, read as an archive.
     pub(crate) as_archive: Archive,
     /// Its own event log, where it has one.
@@ -104,6 +118,9 @@ impl Ledger {
             + ShardLeases
             + WriterNumbers
             + ArchiveFills
+            + Modes
+            + Jobs
+            + Departures
             + AsArchive
             + 'static,
     {
@@ -121,6 +138,9 @@ impl Ledger {
             shard_leases: ledger.clone(),
             writer_numbers: ledger.clone(),
             archive_fills: ledger.clone(),
+            modes: ledger.clone(),
+            jobs: ledger.clone(),
+            departures: ledger.clone(),
             as_archive: Archive {
                 posts_by_author: ledger.clone(),
                 follows: ledger.clone(),
@@ -144,63 +164,6 @@ pub struct Event<'a, Row> {
     pub id: EventId,
     /// Makes the payload from the row as it was written.
     pub compose: &'a (dyn Fn(&Row) -> Payload + Send + Sync),
-}
-
-/// A post's row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Post {
-    /// Which.
-    pub id: PostId,
-    /// Who wrote it.
-    pub author: UserId,
-    /// What it says.
-    pub text: String,
-    /// When it was written.
-    pub created_at_ms: i64,
-    /// How many like it.
-    pub likes: Likes,
-}
-
-/// A post that is being written.
-#[derive(Clone, Debug)]
-pub struct NewPost {
-    /// Which.
-    pub id: PostId,
-    /// Who writes it.
-    pub author: UserId,
-    /// What it says.
-    pub text: String,
-    /// By what the author knows it, should the call be made again.
-    pub key: Option<String>,
-}
-
-/// How many people like a post, and the version of that number: of two, the higher version is the newer truth.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Likes {
-    /// How many.
-    pub count: i64,
-    /// Since when, as a version.
-    pub version: i64,
-}
-
-/// Posts and their likes.
-#[async_trait]
-pub trait Posts: Send + Sync {
-    /// Writes a post. When its author has used its key before, nothing is written and the answer is the post of that time;
-    /// [`Error::KeyTaken`] when that one has another text.
-    async fn create(&self, post: NewPost, event: Event<'_, Post>) -> Result<Post, Error>;
-
-    /// Forgets keys that were used longer ago than this, so many at most. Tells how many they were.
-    async fn forget_keys(&self, older_than: std::time::Duration, limit: u32) -> Result<u64, Error>;
-
-    /// The posts with these ids, in no order; unknown ids are left out.
-    async fn batch(&self, ids: &[PostId]) -> Result<Vec<Post>, Error>;
-
-    /// Makes a person like a post, once. The number is exact.
-    async fn like(&self, user: UserId, post: PostId, event: Event<'_, Likes>) -> Result<Likes, Error>;
-
-    /// The liked posts with ids in `from..until`, in order, a page at a time.
-    async fn liked_between(&self, from: i64, until: i64, limit: u32) -> Result<Vec<(PostId, Likes)>, Error>;
 }
 
 /// An event that waits to be published.

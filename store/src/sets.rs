@@ -168,7 +168,26 @@ pub trait HomeTimelines: Send + Sync {
         entries: &[Entry],
         complete_to: Coverage,
         not_after_unix_ms: i64,
+    ) -> Result<(), Error> {
+        let followed = AuthorState::new(follow.author, Special::Unfollowed, false, follow.version);
+        self.merge_with(follow.reader, &[followed], entries, complete_to, not_after_unix_ms).await
+    }
+
+    /// Adds an author's entries to a home that exists, all that there are down to `complete_to`, and sets states of the author
+    /// in the same step, each unless a newer one is there. Does nothing where a newer one of the first is. Refused as
+    /// [`Error::Unavailable`] when the clock is past `not_after_unix_ms`.
+    async fn merge_with(
+        &self,
+        reader: UserId,
+        states: &[AuthorState],
+        entries: &[Entry],
+        complete_to: Coverage,
+        not_after_unix_ms: i64,
     ) -> Result<(), Error>;
+
+    /// Takes an entry out of the homes of these readers, those being built too. Its post is gone for good, so that it does not
+    /// matter when this comes, or how often.
+    async fn take_out(&self, readers: &[UserId], entry: Entry) -> Result<(), Error>;
 
     /// Down to where a home is complete; `None` when there is no home.
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error>;
@@ -190,6 +209,9 @@ pub trait HomeTimelines: Send + Sync {
         complete_to: Coverage,
         authors: &[AuthorState],
     ) -> Result<bool, Error>;
+
+    /// Takes a reader's home away, with the states of its authors; a build that is under way too.
+    async fn remove(&self, reader: UserId) -> Result<(), Error>;
 }
 
 /// Authors' newest posts.
@@ -197,6 +219,9 @@ pub trait HomeTimelines: Send + Sync {
 pub trait Recents: Send + Sync {
     /// Adds posts, each to its author's.
     async fn push(&self, entries: &[Entry]) -> Result<(), Error>;
+
+    /// Takes a post that is gone for good out of its author's.
+    async fn take_out(&self, entry: Entry) -> Result<(), Error>;
 
     /// An author's newest entries, newest first.
     async fn newest(&self, author: UserId, limit: usize) -> Result<Vec<Entry>, Error>;

@@ -148,7 +148,12 @@ impl Worker {
     async fn posts(&self, client: &Client, turn: usize) {
         let text = format!("{} says {turn}", self.person);
         let (author_id, key) = (self.person.to_string(), format!("turn-{turn}"));
-        let request = CreatePostRequest { author_id, text: text.clone(), idempotency_key: Some(key) };
+        let request = CreatePostRequest {
+            author_id,
+            text: text.clone(),
+            idempotency_key: Some(key),
+            ..CreatePostRequest::default()
+        };
         let mut answer = client.create_post(request.clone()).await;
         let mut outcome = Outcome::of(&answer);
         if outcome == Outcome::Unknown {

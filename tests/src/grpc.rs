@@ -46,6 +46,19 @@ impl Client {
         Self { channel, attach: Attach::new(keyring, caller) }
     }
 
+    /// Calls `create_post` with a metadata entry.
+    pub async fn create_post_with(
+        &self,
+        request: post::CreatePostRequest,
+        name: &'static str,
+        value: &str,
+    ) -> Result<post::CreatePostResponse, Error> {
+        let mut request = Request::new(request);
+        request.metadata_mut().insert(name, MetadataValue::try_from(value).map_err(Error::internal)?);
+        let mut client = PostServiceClient::with_interceptor(self.channel.clone(), self.attach.clone());
+        client.create_post(request).await.map(Response::into_inner).map_err(|status| from_status(&status))
+    }
+
     calls! {
         UserServiceClient {
             sign_up(user::SignUpRequest) -> user::SignUpResponse;
@@ -81,7 +94,15 @@ impl Client {
         PostServiceClient {
             create_post(post::CreatePostRequest) -> post::CreatePostResponse;
             get_post(post::GetPostRequest) -> post::GetPostResponse;
+            batch_get_posts(post::BatchGetPostsRequest) -> post::BatchGetPostsResponse;
+            list_posts_by_author(post::ListPostsByAuthorRequest) -> post::ListPostsByAuthorResponse;
+            update_post(post::UpdatePostRequest) -> post::UpdatePostResponse;
+            list_revisions(post::ListRevisionsRequest) -> post::ListRevisionsResponse;
+            delete_post(post::DeletePostRequest) -> post::DeletePostResponse;
             like(post::LikeRequest) -> post::LikeResponse;
+            unlike(post::UnlikeRequest) -> post::UnlikeResponse;
+            list_likers(post::ListLikersRequest) -> post::ListLikersResponse;
+            batch_get_liked(post::BatchGetLikedRequest) -> post::BatchGetLikedResponse;
         }
         TimelineServiceClient {
             get_home_timeline(timeline::GetHomeTimelineRequest) -> timeline::GetHomeTimelineResponse;

@@ -2,6 +2,7 @@
 
 pub mod account;
 mod graph;
+mod posts;
 
 use std::net::SocketAddr;
 
@@ -74,7 +75,7 @@ impl Person {
     /// Writes a post under an idempotency key, if that is possible.
     pub async fn posts_with_key(&self, text: &str, key: Option<&str>) -> Result<Post, Error> {
         let (author_id, text, idempotency_key) = (self.id.to_string(), text.into(), key.map(str::to_owned));
-        let request = CreatePostRequest { author_id, text, idempotency_key };
+        let request = CreatePostRequest { author_id, text, idempotency_key, ..CreatePostRequest::default() };
         Ok(self.timeline.create_post(request).await?.post.expect("a post"))
     }
 

@@ -1,8 +1,11 @@
 //! The timeline role: people, posts and timelines over gRPC. It writes the ledger, and reads the sets and the archive.
 
+mod cursor;
 mod home;
+mod jobs;
 mod people;
 mod posts;
+mod sight;
 
 use std::sync::Arc;
 
@@ -14,12 +17,13 @@ use tokio::net::TcpListener;
 #[derive(Clone, Debug)]
 pub struct Config {
     people: people::Config,
+    posts: posts::Config,
 }
 
 impl Config {
-    /// Reads the keys `people.*`.
+    /// Reads the keys `people.*` and `posts.*`.
     pub fn read(keys: &mut Keys) -> Self {
-        Self { people: people::Config::read(keys) }
+        Self { people: people::Config::read(keys), posts: posts::Config::read(keys) }
     }
 }
 
@@ -45,9 +49,11 @@ pub struct Parts {
 pub async fn start(parts: Parts, listener: TcpListener) -> Result<(), chassis::Error> {
     let Parts { pod, stores, clock, random, keyring, grpc, config } = parts;
     let ids = store::writer::keep(&pod, stores.ledger.writer_numbers.clone(), clock.clone()).await?;
+    let limits = config.people.follow_limits();
     let people = people::People::new(&stores, ids.clone(), clock.clone(), random, config.people)?;
-    let posts = posts::Posts::new(&stores, ids);
+    let posts = posts::Posts::new(&stores, ids.clone(), config.posts);
     posts.start_forgetting_keys(&pod);
+    jobs::Jobs::start(&pod, &stores, ids, clock.clone(), limits);
     let homes = home::Homes::new(&stores, clock);
     grpc::Server::default()
         .with(people::grpc::service(people))

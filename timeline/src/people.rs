@@ -18,8 +18,8 @@ use graph::Graph;
 use password::Hasher;
 use store::{
     Stores,
-    ledger::{Accounts, Relations},
-    sets::Sessions,
+    ledger::{Accounts, FollowLimits, Relations},
+    sets::{HomeTimelines, Sessions},
 };
 
 /// How people sign in.
@@ -45,6 +45,11 @@ impl Config {
         let (attempts, graph) = (attempts::Config::read(keys), graph::Config::read(keys));
         Self { passwords, attempts, session_ttl, session_max, graph }
     }
+
+    /// The limits of who follows whom.
+    pub(crate) const fn follow_limits(&self) -> FollowLimits {
+        self.graph.limits()
+    }
 }
 
 /// Accounts, sessions, and who follows whom.
@@ -53,6 +58,7 @@ pub(crate) struct People {
     relations: Arc<dyn Relations>,
     graph: Graph,
     sessions: Arc<dyn Sessions>,
+    homes: Arc<dyn HomeTimelines>,
     attempts: Attempts,
     ids: Arc<Minter>,
     clock: Arc<dyn Clock>,
@@ -76,6 +82,7 @@ impl People {
             relations: stores.ledger.relations.clone(),
             graph: Graph::new(stores, ids.clone(), clock.clone(), &config.graph),
             sessions: stores.sets.sessions.clone(),
+            homes: stores.sets.homes.clone(),
             attempts: Attempts::new(stores.sets.attempts.clone(), random.clone(), config.attempts),
             ids,
             clock,

@@ -55,6 +55,7 @@ const fn code(reason: Reason) -> Code {
         Reason::UserNotFound | Reason::PostNotFound | Reason::SessionNotFound | Reason::FollowRequestNotFound => {
             Code::NotFound
         }
+        Reason::VersionMismatch => Code::Aborted,
         Reason::FolloweesFull => Code::FailedPrecondition,
         Reason::MethodNotFound => Code::Unimplemented,
         Reason::HandleTaken | Reason::EmailTaken | Reason::IdempotencyKeyTaken => Code::AlreadyExists,

@@ -10,7 +10,7 @@ use store::{
     Stores,
     archive::{Archive, Edge},
     consumer::{Event, Failure, Handler},
-    ledger::{Graph, Pair},
+    ledger::{Graph, Modes, Pair},
     sets::{AuthorState, Authors, Coverage, Entry, FollowVersion, HOME_MEMBERS_KEPT, HomeTimelines, Special},
 };
 use tokio::time::Instant;
@@ -21,6 +21,7 @@ use super::{deadline_ms, mismatch, parse};
 pub(super) struct Follows {
     archive: Archive,
     graph: Arc<dyn Graph>,
+    modes: Arc<dyn Modes>,
     homes: Arc<dyn HomeTimelines>,
     authors: Arc<dyn Authors>,
     clock: Arc<dyn Clock>,
@@ -31,6 +32,7 @@ impl Follows {
         Self {
             archive: stores.archive.clone(),
             graph: stores.ledger.graph.clone(),
+            modes: stores.ledger.modes.clone(),
             homes: stores.sets.homes.clone(),
             authors: stores.sets.authors.clone(),
             clock,
@@ -49,10 +51,19 @@ impl Follows {
     }
 
     /// Merges the followee's posts into a home that is there, down to its coverage. A home that is not there will be built
-    /// with them.
+    /// with them. A followee who is merged at read is only marked so: the mode is read after the follow was committed, so that
+    /// either this sees a crossing, or the crossing's job sees the follower.
     async fn merge(&self, follow: FollowVersion, not_after_ms: i64) -> Result<(), Failure> {
         if self.homes.coverage(follow.reader).await?.is_none() {
             return Ok(());
+        }
+        let mut states = vec![AuthorState::new(follow.author, Special::Unfollowed, false, follow.version)];
+        if let Some(mode) = self.modes.modes(&[follow.author]).await?.first() {
+            states.push(mode.state());
+            if mode.mode.is_merged() {
+                let nothing = Coverage::TO_THE_BEGINNING;
+                return Ok(self.homes.merge_with(follow.reader, &states, &[], nothing, not_after_ms).await?);
+            }
         }
         let wanted = HOME_MEMBERS_KEPT - 1;
         let rows = u32::try_from(wanted).unwrap_or(u32::MAX);
@@ -63,7 +74,7 @@ impl Follows {
             _ => Coverage::TO_THE_BEGINNING,
         };
         let entries: Vec<_> = posts.iter().map(|post| Entry { id: post.id.into(), author: post.author }).collect();
-        Ok(self.homes.merge(follow, &entries, complete_to, not_after_ms).await?)
+        Ok(self.homes.merge_with(follow.reader, &states, &entries, complete_to, not_after_ms).await?)
     }
 
     /// Hides the followee, as the call that ended the follow did before its answer, and then scrubs: only while nobody has

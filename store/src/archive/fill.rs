@@ -10,10 +10,10 @@ use std::{sync::Arc, time::Duration};
 use chassis::{Random, failpoint};
 use futures_util::future::try_join;
 
-use super::{Follows, Generation, PostsByAuthor, PublicPosts, scylla::Mark};
+use super::{ArchivedPost, Follows, Generation, PostsByAuthor, PublicPosts, scylla::Mark};
 use crate::{
     Error,
-    ledger::{ArchiveFills, Cursor, FillLease, FillStatus},
+    ledger::{ArchiveFills, Cursor, FillLease, FillStatus, Post, Visibility},
 };
 
 /// Few enough to be done well before the lease runs out; and the next one begins only when all of it is written, so that a
@@ -102,9 +102,13 @@ impl Filling {
         match cursor {
             Cursor::Posts(after) => {
                 let posts = self.fills.posts_after(after, CHUNK_ROWS).await?;
-                try_join(self.posts_by_author.add(&posts), self.public_posts.add(&posts)).await?;
+                let archived = |post: &Post| (ArchivedPost::from(post), post.version);
+                let all: Vec<_> = posts.iter().map(archived).collect();
+                let public = posts.iter().filter(|post| post.visibility == Visibility::Public).map(archived);
+                let public: Vec<_> = public.collect();
+                try_join(self.posts_by_author.add(&all), self.public_posts.add(&public)).await?;
                 let last = posts.last().filter(|_| is_full(posts.len()));
-                let next = last.map_or(Cursor::FOLLOWS, |(post, _)| Cursor::Posts(post.id.get()));
+                let next = last.map_or(Cursor::FOLLOWS, |post| Cursor::Posts(post.id.get()));
                 Ok((Some(next), posts.len()))
             }
             Cursor::Follows(follower, followee) => {

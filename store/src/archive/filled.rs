@@ -14,13 +14,14 @@ use tokio::{
 use tracing::{info, warn};
 
 use super::{
-    Archive, Edge, Filling, Follows, Generation, PostsByAuthor, PublicPage, PublicPosts, Scope,
+    Archive, ArchivedPost, Edge, Filling, Follows, Generation, PostsByAuthor, PublicPage, PublicPosts, Scope,
+    fallback::Fallback,
     scylla::{Mark, Tables},
 };
 use crate::{
     Config, Error, OpenError, Parts,
     config::ScyllaUrl,
-    ledger::{ArchiveFills, Ledger, Post},
+    ledger::{ArchiveFills, Ledger},
 };
 
 /// How often it is asked which archive this is, and whether it is complete.
@@ -35,7 +36,7 @@ pub(crate) async fn open_scylla(
 ) -> Result<Archive, OpenError> {
     let Tables { posts_by_author, follows, public_posts, mark } = Tables::open(url, config).await?;
     let fills = ledger.archive_fills.clone();
-    let trust = Arc::new(Trust::new(mark.clone(), fills.clone()));
+    let trust = Arc::new(Trust::new(mark.clone(), fills.clone(), config.archive_fallback_reads_max));
     trust.look().await;
     let looking = trust.clone();
     parts.pod.tasks.spawn("archive trust", Stage::Foundations, OnFailure::Restart, move |stop| {
@@ -75,11 +76,14 @@ struct Trust {
     trusted: watch::Sender<Option<Generation>>,
     /// When the mark was last asked for by a reader, and what it was.
     asked: Mutex<Option<(Instant, Option<Generation>)>>,
+    /// How reads come to the ledger instead.
+    fallback: Fallback,
 }
 
 impl Trust {
-    fn new(mark: Arc<Mark>, fills: Arc<dyn ArchiveFills>) -> Self {
-        Self { mark, fills, trusted: watch::Sender::new(None), asked: Mutex::default() }
+    fn new(mark: Arc<Mark>, fills: Arc<dyn ArchiveFills>, fallback_reads_max: usize) -> Self {
+        let fallback = Fallback::new(fallback_reads_max);
+        Self { mark, fills, trusted: watch::Sender::new(None), asked: Mutex::default(), fallback }
     }
 
     async fn look(&self) {
@@ -122,7 +126,7 @@ impl Trust {
         still
     }
 
-    /// The archive's answer, if it counts; else the ledger's.
+    /// The archive's answer, if it counts; else the ledger's, in turn.
     async fn read<T>(
         &self,
         archive: impl Future<Output = Result<T, Error>> + Send,
@@ -136,7 +140,7 @@ impl Trust {
                 Err(fault) => return Err(fault),
             }
         }
-        ledger.await
+        self.fallback.read(ledger).await
     }
 }
 
@@ -149,7 +153,7 @@ struct Filled {
 
 #[async_trait]
 impl PostsByAuthor for Filled {
-    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error> {
+    async fn add(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
         self.own.posts_by_author.add(posts).await
     }
 
@@ -157,7 +161,7 @@ impl PostsByAuthor for Filled {
         self.own.posts_by_author.remove(author, post, version).await
     }
 
-    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<Post>, Error> {
+    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<ArchivedPost>, Error> {
         let [own, ledger] = [&self.own, &self.ledger].map(|archive| archive.posts_by_author.page(author, below, limit));
         self.trust.read(own, ledger).await
     }
@@ -187,7 +191,7 @@ impl Follows for Filled {
 
 #[async_trait]
 impl PublicPosts for Filled {
-    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error> {
+    async fn add(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
         self.own.public_posts.add(posts).await
     }
 

@@ -91,8 +91,8 @@ pub trait ArchiveFills: Send + Sync {
     /// Makes a complete generation begin again. False when it is not complete.
     async fn begin_again(&self, generation: Generation) -> Result<bool, Error>;
 
-    /// Posts with ids above one, in order, each with its version.
-    async fn posts_after(&self, id: i64, limit: u32) -> Result<Vec<(Post, i64)>, Error>;
+    /// Posts with ids above one, in order; without those that are deleted, or for their authors alone.
+    async fn posts_after(&self, id: i64, limit: u32) -> Result<Vec<Post>, Error>;
 
     /// Follows after one of (follower, followee), in that order; those that have ended too.
     async fn follows_after(&self, pair: (i64, i64), limit: u32) -> Result<Vec<Edge>, Error>;

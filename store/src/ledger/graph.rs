@@ -5,12 +5,12 @@ use async_trait::async_trait;
 use proto::{
     UserId,
     freshet::event::v1::{
-        Blocked, FollowAccepted, FollowRejected, FollowRequested, FollowWithdrawn, Followed, Muted, Unblocked,
-        Unfollowed, Unmuted, envelope::Payload,
+        Blocked, FollowAccepted, FollowRejected, FollowRequested, FollowWithdrawn, Followed, ModeChanged, Muted,
+        Unblocked, Unfollowed, Unmuted, envelope::Payload,
     },
 };
 
-use super::{Account, Event};
+use super::{Account, Event, FollowLimits, Mode};
 use crate::{Error, archive::Edge, sets::AuthorState};
 
 /// Two people, in the direction of what one is to the other.
@@ -53,6 +53,8 @@ pub enum GraphChange {
     Rejected(Pair),
     /// It is off without an answer.
     Withdrawn(Pair),
+    /// An author's posts reach the followers' homes in another way.
+    ModeChanged(UserId, Mode),
 }
 
 impl GraphChange {
@@ -100,6 +102,10 @@ impl GraphChange {
             Self::Withdrawn(pair) => {
                 let (requester_id, target_id) = ids(pair);
                 Payload::FollowWithdrawn(FollowWithdrawn { requester_id, target_id })
+            }
+            Self::ModeChanged(author, mode) => {
+                let mode = mode.fan_out().to_wire().into();
+                Payload::ModeChanged(ModeChanged { author_id: author.to_string(), mode })
             }
         }
     }
@@ -169,12 +175,17 @@ pub trait Graph: Send + Sync {
     async fn follow(
         &self,
         pair: Pair,
-        followees_max: u32,
-        events: [Event<'_, GraphChange>; 2],
+        limits: FollowLimits,
+        events: [Event<'_, GraphChange>; 3],
     ) -> Result<FollowOutcome, Error>;
 
     /// Ends a follow, or takes a request back. Gives the version with which the follow ended, now or before.
-    async fn unfollow(&self, pair: Pair, event: Event<'_, GraphChange>) -> Result<Outcome, Error>;
+    async fn unfollow(
+        &self,
+        pair: Pair,
+        limits: FollowLimits,
+        events: [Event<'_, GraphChange>; 2],
+    ) -> Result<Outcome, Error>;
 
     /// The people whom a reader follows.
     async fn followees(&self, reader: UserId) -> Result<Vec<UserId>, Error>;
@@ -196,7 +207,12 @@ pub trait Graph: Send + Sync {
 #[async_trait]
 pub trait Blocks: Send + Sync {
     /// Makes one block the other. Follows and requests between them end, each with an event of its own.
-    async fn block(&self, pair: Pair, events: [Event<'_, GraphChange>; 3]) -> Result<BlockOutcome, Error>;
+    async fn block(
+        &self,
+        pair: Pair,
+        limits: FollowLimits,
+        events: [Event<'_, GraphChange>; 5],
+    ) -> Result<BlockOutcome, Error>;
 
     /// Ends a block. What it ended stays ended.
     async fn unblock(&self, pair: Pair, event: Event<'_, GraphChange>) -> Result<Outcome, Error>;
@@ -224,8 +240,8 @@ pub trait FollowRequests: Send + Sync {
     async fn accept(
         &self,
         pair: Pair,
-        followees_max: u32,
-        events: [Event<'_, GraphChange>; 2],
+        limits: FollowLimits,
+        events: [Event<'_, GraphChange>; 3],
     ) -> Result<FollowOutcome, Error>;
 
     /// Ends a request without a follow. True when there was one.

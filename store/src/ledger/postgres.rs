@@ -21,6 +21,8 @@ mod blocks;
 mod counters;
 #[path = "sql/dead_letters.rs"]
 mod dead_letters;
+#[path = "sql/departures.rs"]
+mod departures;
 #[path = "sql/event.rs"]
 mod event;
 #[path = "sql/fills.rs"]
@@ -29,14 +31,20 @@ mod fills;
 mod graph;
 #[path = "sql/install.rs"]
 mod install;
+#[path = "sql/jobs.rs"]
+mod jobs;
 #[path = "sql/keys.rs"]
 mod keys;
 #[path = "sql/leases.rs"]
 mod leases;
 #[path = "sql/letter_orders.rs"]
 mod letter_orders;
+#[path = "sql/likes.rs"]
+mod likes;
 #[path = "sql/marks.rs"]
 mod marks;
+#[path = "sql/modes.rs"]
+mod modes;
 #[path = "sql/outbox.rs"]
 mod outbox;
 #[path = "sql/pairs.rs"]
@@ -51,8 +59,12 @@ mod relations;
 mod remote;
 #[path = "sql/requests.rs"]
 mod requests;
+#[path = "sql/revisions.rs"]
+mod revisions;
 #[path = "sql/row.rs"]
 mod row;
+#[path = "sql/sight.rs"]
+mod sight;
 #[path = "sql/writers.rs"]
 mod writers;
 
@@ -63,7 +75,7 @@ use failure::{failed, no_answer};
 pub(crate) use migrate::migrate;
 use slots::Sweeper;
 use sqlx::{PgPool, Postgres as Driver, QueryBuilder, Transaction, postgres::PgRow};
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 use wakeups::Wakeups;
 
 use super::{CHANGE_MAX, heads::Heads};
@@ -84,6 +96,8 @@ const LOCK_WHOLE_ROW: &str = " FOR UPDATE";
 /// And only to keep it from being locked as a whole, as a row that refers to it does anyway. Many can at once, beside one that
 /// changes it.
 const KEEP_ROW: &str = " FOR KEY SHARE";
+/// And to pass by the rows that others have locked.
+const LOCK_FREE_ROW: &str = " FOR NO KEY UPDATE SKIP LOCKED";
 /// The time of day, in microseconds since 1970. Not now(), which is when the transaction began.
 const CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)";
 /// How many rows there are to fill an archive with, roughly: counting many takes too long, and of few there are no statistics.
@@ -101,6 +115,8 @@ pub(crate) struct Postgres {
     shards: u16,
     random: Arc<dyn Random>,
     wakeups: Wakeups,
+    /// Rises with every commit of this process that has written a job.
+    jobs_made: watch::Sender<u64>,
     heads: Heads,
 }
 
@@ -109,6 +125,7 @@ struct Change {
     transaction: Transaction<'static, Driver>,
     now_us: i64,
     events: usize,
+    jobs: usize,
 }
 
 impl Postgres {
@@ -119,8 +136,14 @@ impl Postgres {
         let pool = connect::pool(&options, config.ledger_connections_max);
         let wakeups = Wakeups::start(&pool, &options, parts);
         Sweeper::start(&pool, wakeups.wanted(), parts);
-        let ledger =
-            Self { pool, shards: config.shards, random: parts.random.clone(), wakeups, heads: Heads::default() };
+        let ledger = Self {
+            pool,
+            shards: config.shards,
+            random: parts.random.clone(),
+            wakeups,
+            jobs_made: watch::Sender::new(0),
+            heads: Heads::default(),
+        };
         match timeout(OPEN_MAX, ledger.check_install()).await {
             Ok(checked) => checked.map_err(|cause| unusable(url, &cause))?,
             Err(_) => return Err(unusable(url, &format_args!("no answer within {OPEN_MAX:?}"))),
@@ -146,6 +169,9 @@ impl Postgres {
         change.transaction.commit().await.map_err(failed)?;
         if change.events > 0 {
             self.wakeups.committed();
+        }
+        if change.jobs > 0 {
+            self.jobs_made.send_modify(|generation| *generation += 1);
         }
         Ok(())
     }
@@ -197,7 +223,7 @@ impl Postgres {
 
 async fn timed(mut transaction: Transaction<'static, Driver>) -> Result<Change, Error> {
     let now_us = sqlx::query_scalar(CLOCK).fetch_one(&mut *transaction).await.map_err(failed)?;
-    Ok(Change { transaction, now_us, events: 0 })
+    Ok(Change { transaction, now_us, events: 0, jobs: 0 })
 }
 
 /// Goes on with ` = ANY($1)`: one statement to prepare, whatever the number of ids.

@@ -12,6 +12,8 @@ mod blocks;
 mod counters;
 #[path = "sql/dead_letters.rs"]
 mod dead_letters;
+#[path = "sql/departures.rs"]
+mod departures;
 #[path = "sql/event.rs"]
 mod event;
 #[path = "sql/fills.rs"]
@@ -20,14 +22,20 @@ mod fills;
 mod graph;
 #[path = "sql/install.rs"]
 mod install;
+#[path = "sql/jobs.rs"]
+mod jobs;
 #[path = "sql/keys.rs"]
 mod keys;
 #[path = "sql/leases.rs"]
 mod leases;
 #[path = "sql/letter_orders.rs"]
 mod letter_orders;
+#[path = "sql/likes.rs"]
+mod likes;
 #[path = "sql/marks.rs"]
 mod marks;
+#[path = "sql/modes.rs"]
+mod modes;
 #[path = "sql/outbox.rs"]
 mod outbox;
 #[path = "sql/pairs.rs"]
@@ -42,8 +50,12 @@ mod relations;
 mod remote;
 #[path = "sql/requests.rs"]
 mod requests;
+#[path = "sql/revisions.rs"]
+mod revisions;
 #[path = "sql/row.rs"]
 mod row;
+#[path = "sql/sight.rs"]
+mod sight;
 #[path = "sql/writers.rs"]
 mod writers;
 
@@ -70,6 +82,8 @@ const LOCK_ROW: &str = "";
 const LOCK_WHOLE_ROW: &str = "";
 /// And only to keep it from being locked as a whole.
 const KEEP_ROW: &str = "";
+/// And to pass by the rows that others have locked: there are none.
+const LOCK_FREE_ROW: &str = "";
 /// How many rows there are to fill an archive with.
 const ESTIMATE: &str = "SELECT (SELECT count(*) FROM posts) + (SELECT count(*) FROM follows)";
 
@@ -83,6 +97,8 @@ pub struct Sqlite {
     clock: Arc<dyn Clock>,
     shards: u16,
     wakeups: watch::Sender<u64>,
+    /// Rises with every commit that has written a job.
+    jobs_made: watch::Sender<u64>,
     /// Removed rows are gone at once: none of them is ever raised.
     heads: Heads,
     _folder_lock: File,
@@ -93,6 +109,7 @@ struct Change {
     transaction: Transaction<'static, Driver>,
     now_us: i64,
     events: usize,
+    jobs: usize,
 }
 
 /// A look at the outbox, at a moment when no change is open.
@@ -126,6 +143,7 @@ impl Sqlite {
             clock,
             shards,
             wakeups: watch::Sender::new(0),
+            jobs_made: watch::Sender::new(0),
             heads: Heads::default(),
             _folder_lock: folder_lock,
         };
@@ -157,18 +175,22 @@ impl Sqlite {
         sqlx::query("UPDATE shard_leases SET expires_us = 0").execute(&self.writer).await?;
         sqlx::query("UPDATE writer_leases SET expires_us = 0").execute(&self.writer).await?;
         sqlx::query("UPDATE archive_fills SET expires_us = 0").execute(&self.writer).await?;
+        sqlx::query("UPDATE jobs SET expires_us = 0").execute(&self.writer).await?;
         Ok(())
     }
 
     async fn begin(&self) -> Result<Change, Error> {
         let transaction = self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
-        Ok(Change { transaction, now_us: self.clock.unix_us(), events: 0 })
+        Ok(Change { transaction, now_us: self.clock.unix_us(), events: 0, jobs: 0 })
     }
 
     async fn commit(&self, change: Change) -> Result<(), Error> {
         change.transaction.commit().await.map_err(failed)?;
         if change.events > 0 {
             self.wakeups.send_modify(|generation| *generation += 1);
+        }
+        if change.jobs > 0 {
+            self.jobs_made.send_modify(|generation| *generation += 1);
         }
         Ok(())
     }
@@ -302,7 +324,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::ledger::{Event, Graph as _, GraphChange, Pair};
+    use crate::ledger::{Event, FollowLimits, Graph as _, GraphChange, Pair};
 
     fn fresh_id() -> EventId {
         EventId::new((System.unix_ms() - EPOCH_UNIX_MS) << (WRITER_BITS + SEQUENCE_BITS)).unwrap()
@@ -320,9 +342,10 @@ mod tests {
              INSERT INTO follows VALUES (1, 2, FALSE, {far})"
         );
         sqlx::raw_sql(sqlx::AssertSqlSafe(rows)).execute(ledger.writer()).await.unwrap();
+        let limits = FollowLimits { followees_max: 10, celebrity_followers: 10 };
         let pair = Pair { from: UserId::new(1).unwrap(), to: UserId::new(2).unwrap() };
-        let events = [(); 2].map(|()| Event { id: fresh_id(), compose: &GraphChange::payload });
-        assert!(ledger.follow(pair, 10, events).await.unwrap().changed);
+        let events = [(); 3].map(|()| Event { id: fresh_id(), compose: &GraphChange::payload });
+        assert!(ledger.follow(pair, limits, events).await.unwrap().changed);
         let version: i64 = sqlx::query_scalar("SELECT version FROM follows").fetch_one(ledger.reader()).await.unwrap();
         assert_eq!(version, far + 1);
     }

@@ -79,6 +79,13 @@ impl Recents for Memory {
         Ok(())
     }
 
+    async fn take_out(&self, entry: Entry) -> Result<(), Error> {
+        if let Some(recent) = self.state().recents.get_mut(&entry.author) {
+            recent.remove(entry.score(), &entry.member());
+        }
+        Ok(())
+    }
+
     async fn newest(&self, author: UserId, limit: usize) -> Result<Vec<Entry>, Error> {
         let state = self.state();
         let members = state.recents.get(&author).map(SortedSet::members).into_iter().flatten();

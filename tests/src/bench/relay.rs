@@ -85,6 +85,7 @@ fn events(number: usize) -> Vec<Record> {
             author_id: author.to_string(),
             text: format!("{number}: {}", "a post of middling length, as most of them are ".repeat(3)),
             created_at_ms: now_ms,
+            ..PostCreated::default()
         });
         let kind = payload.type_name().to_owned();
         let envelope = Envelope::new(EventId::new(id(number)).expect("an id"), now_ms, now_ms * 1000, payload);

@@ -44,7 +44,7 @@ async fn a_text_has_1_to_300_characters_as_people_count_them() {
 
     names_field(lin.tries_to_post("").await, "text", "1 to 300");
     names_field(lin.tries_to_post(" \n ").await, "text", "1 to 300");
-    names_field(lin.tries_to_post("a\0b").await, "text", "NUL");
+    names_field(lin.tries_to_post("a\0b").await, "text", "control characters but line feeds and tabs, and has U+0000");
     names_field(lin.tries_to_post(&"x".repeat(301)).await, "text", "300");
     names_field(lin.tries_to_post(&family.repeat(301)).await, "text", "300");
     let long = lin.post(&family.repeat(300)).await;
@@ -95,14 +95,21 @@ async fn what_is_no_id_is_told_by_its_field_and_what_is_unknown_by_its_kind() {
     for id in ["", "0", "-1", "ada", "9223372036854775808"] {
         names_field(ada.tries_to_follow(id).await, "followee_id", "is not an id");
         names_field(ada.tries_to_like(id).await, "post_id", "is not an id");
-        names_field(service.get_post(GetPostRequest { post_id: id.into() }).await, "post_id", "is not an id");
+        names_field(
+            service.get_post(GetPostRequest { post_id: id.into(), viewer_id: None }).await,
+            "post_id",
+            "is not an id",
+        );
         names_field(ada.tries_to_read(None, Some(id.into())).await, "max_id", "is not an id");
         let request = GetHomeTimelineRequest { reader_id: id.into(), ..Default::default() };
         names_field(service.get_home_timeline(request).await, "reader_id", "is not an id");
     }
     has_reason(ada.tries_to_follow(UNKNOWN_ID).await, Reason::UserNotFound);
     has_reason(ada.tries_to_like(UNKNOWN_ID).await, Reason::PostNotFound);
-    has_reason(service.get_post(GetPostRequest { post_id: UNKNOWN_ID.into() }).await, Reason::PostNotFound);
+    has_reason(
+        service.get_post(GetPostRequest { post_id: UNKNOWN_ID.into(), viewer_id: None }).await,
+        Reason::PostNotFound,
+    );
     let request = GetHomeTimelineRequest { reader_id: UNKNOWN_ID.into(), ..Default::default() };
     has_reason(service.get_home_timeline(request).await, Reason::UserNotFound);
     names_field(ada.tries_to_follow(&ada.id.to_string()).await, "followee_id", "somebody else");
@@ -273,7 +280,10 @@ async fn a_missing_wrong_expired_or_foreign_token_is_refused() {
     let address = world.timelines()[0];
     let post = lin.post("hello").await;
     let path = "/freshet.post.v1.PostService/GetPost";
-    let message = bytes::Bytes::from(prost::Message::encode_to_vec(&GetPostRequest { post_id: post.id.clone() }));
+    let message = bytes::Bytes::from(prost::Message::encode_to_vec(&GetPostRequest {
+        post_id: post.id.clone(),
+        viewer_id: None,
+    }));
     let call = async |token: Option<&str>| call_raw(address, path, token, message.clone()).await;
 
     has_reason(call(None).await, Reason::TokenMissing);

@@ -275,7 +275,7 @@ async fn write_posts(ledger: &Ledger, posts: i64) {
     let compose = |_: &_| Payload::PostCreated(PostCreated { author_id: "1".to_owned(), ..PostCreated::default() });
     for number in 1..=posts {
         let (id, text) = (PostId::new(number << 22).expect("an id"), "short".to_owned());
-        let post = NewPost { id, author, text, key: None };
+        let post = NewPost::of_text(id, author, &text);
         ledger.posts.create(post, Event { id: event_id(1 + number), compose: &compose }).await.expect("a post");
     }
 }

@@ -20,12 +20,10 @@ use proto::{
 };
 use store::{
     Error, Shard,
+    archive::ArchivedPost,
     consumer::{Consumption, Event, Failure, Group, Handler, Handlers},
     event_log::Record,
-    ledger::{
-        Post,
-        dead_letters::{Cause, Filter},
-    },
+    ledger::dead_letters::{Cause, Filter},
     sets::Entry,
 };
 use tests::{Person, Pods, Sandbox, wait};
@@ -326,7 +324,7 @@ async fn readers_lose_nothing_when_an_author_has_a_bad_event() {
 }
 
 /// What readers can see of everything: homes to their ends, authors' newest posts, the archive.
-async fn everything(world: &Sandbox, people: &[&Person]) -> Vec<(Vec<String>, Vec<Entry>, Vec<Post>)> {
+async fn everything(world: &Sandbox, people: &[&Person]) -> Vec<(Vec<String>, Vec<Entry>, Vec<ArchivedPost>)> {
     let (sets, archive) = (&world.stores().sets, &world.stores().archive);
     let mut seen = Vec::new();
     for person in people {

@@ -2,4 +2,5 @@
 
 mod accounts;
 mod attempts;
+mod departures;
 mod sessions;

@@ -33,7 +33,7 @@ async fn follow(client: &Client, follower: &str, followee: &str) {
 }
 
 async fn post(client: &Client, author: &str, text: &str) -> Post {
-    let request = CreatePostRequest { author_id: author.into(), text: text.into(), idempotency_key: None };
+    let request = CreatePostRequest { author_id: author.into(), text: text.into(), ..CreatePostRequest::default() };
     client.create_post(request).await.expect("a post").post.expect("a post")
 }
 

@@ -41,7 +41,7 @@ async fn a_post_is_one_trace_from_the_call_to_the_readers_stream() {
 
     let caller = info_span!("the caller");
     let traceparent = caller.in_scope(trace::current);
-    let request = CreatePostRequest { author_id: lin, text: "followed".into(), idempotency_key: None };
+    let request = CreatePostRequest { author_id: lin, text: "followed".into(), ..CreatePostRequest::default() };
     let post = calls.create_post(request).instrument(caller).await.expect("a post").post.expect("a post");
     stream.shows_next(&post).await;
     assert_eq!(process.terminate().await, Some(0));

@@ -11,7 +11,7 @@ use store::{
     sets::Entry,
 };
 
-/// How many followees are asked at the same time.
+/// How many authors are asked at the same time.
 const AT_ONCE: usize = 16;
 
 pub(super) struct FanIn {
@@ -31,12 +31,26 @@ impl FanIn {
         self.of(followees, below, limit).await
     }
 
-    /// The newest entries of all followees of a reader: a mute that ends must not leave a hole in what is built of them.
-    pub(super) async fn newest(&self, reader: UserId, limit: usize) -> Result<Vec<Entry>, Error> {
-        self.of(self.graph.followees(reader).await?, None, limit).await
+    /// The newest entries of a reader's followees but these, whoever is hidden: a mute that ends must not leave a hole in what is
+    /// built of them.
+    pub(super) async fn newest(
+        &self,
+        reader: UserId,
+        without: &HashSet<UserId>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, Error> {
+        let mut followees = self.graph.followees(reader).await?;
+        followees.retain(|followee| !without.contains(followee));
+        self.of(followees, None, limit).await
     }
 
-    async fn of(&self, followees: Vec<UserId>, below: Option<EntryId>, limit: usize) -> Result<Vec<Entry>, Error> {
+    /// The newest entries with ids below `below` of these authors.
+    pub(super) async fn of(
+        &self,
+        followees: Vec<UserId>,
+        below: Option<EntryId>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, Error> {
         let wanted = u32::try_from(limit).unwrap_or(u32::MAX);
         let pages = stream::iter(followees)
             .map(|followee| self.archive.page(followee, below.map(EntryId::as_post), wanted))

@@ -25,7 +25,8 @@ impl TimelineService for Homes {
             let limit = PageLimit::new(wire.limit).in_field("limit")?;
             let below = wire.max_id.map(|id| id.parse()).transpose().in_field("max_id")?;
             let HomePage { posts, next } = self.page(reader, below, limit).await?;
-            let entries = posts.into_iter().map(|post| Entry { id: post.id.to_string(), post: Some(to_wire(post)) });
+            let entries =
+                posts.into_iter().map(|seen| Entry { id: seen.post.id.to_string(), post: Some(to_wire(seen)) });
             Ok(GetHomeTimelineResponse { entries: entries.collect(), next_max_id: next.map(|id| id.to_string()) })
         })
         .await

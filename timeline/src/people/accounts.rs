@@ -107,13 +107,15 @@ impl People {
     }
 
     /// The person is gone when the ledger says so. Sessions are ended on both sides of that: before it, so that a death in
-    /// between leaves none; after it, for one that was opened meanwhile. Whoever gets no answer may ask again.
+    /// between leaves none; after it, for one that was opened meanwhile. The home goes after it too: who builds one looks whether
+    /// its reader is there when its keys are made, so that none is left. Whoever gets no answer may ask again; what the person
+    /// has to do with others ends by a job.
     pub(super) async fn delete_account(&self, user: UserId) -> Result<(), Error> {
         self.sessions.end_all(user, None).await?;
         let compose = |(): &()| Payload::UserDeleted(UserDeleted { user_id: user.to_string() });
         self.accounts.delete(user, Event { id: self.ids.mint()?, compose: &compose }).await?;
         self.sessions.end_all(user, None).await?;
-        Ok(())
+        Ok(self.homes.remove(user).await?)
     }
 }
 

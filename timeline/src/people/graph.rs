@@ -1,7 +1,6 @@
 //! What people are to each other: follow, block, mute, ask. A change is committed first; then the sets learn of it, before the
 //! caller does, so that the reader's next page is filtered on every pod. The relay tells them once more, from the event.
 
-pub(super) mod cursor;
 pub(super) mod lists;
 pub(super) mod remote;
 
@@ -14,14 +13,16 @@ use proto::{
 };
 use store::{
     Stores,
-    ledger::{self, Blocks, Event, FollowRequests, GraphChange, Mutes, Pair, Relations, RemoteAuthors, Wish},
+    ledger::{
+        self, Blocks, Event, FollowLimits, FollowRequests, GraphChange, Mutes, Pair, Relations, RemoteAuthors, Wish,
+    },
     sets::{AuthorState, Authors, STATE_WRITE_MS_MAX, Special},
 };
 
 /// Limits of the graph.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
-    followees_max: u32,
+    limits: FollowLimits,
 }
 
 impl Config {
@@ -29,7 +30,16 @@ impl Config {
     pub(super) fn read(keys: &mut Keys) -> Self {
         let about = "how many people one may follow";
         let followees_max = keys.number("people.followees_max", 7_500, 1..=1_000_000, about);
-        Self { followees_max: u32::try_from(followees_max).unwrap_or(7_500) }
+        let about = "from how many followers on an author's posts are merged at read; below 90 % of it they are pushed";
+        let celebrity_followers = keys.number("people.celebrity_followers", 10_000, 1..=1_000_000_000, about);
+        let number = |number: u64, default| u32::try_from(number).unwrap_or(default);
+        let (followees_max, celebrity_followers) = (number(followees_max, 7_500), number(celebrity_followers, 10_000));
+        Self { limits: FollowLimits { followees_max, celebrity_followers } }
+    }
+
+    /// Its limits.
+    pub(super) const fn limits(&self) -> FollowLimits {
+        self.limits
     }
 }
 
@@ -44,7 +54,7 @@ pub(super) struct Graph {
     authors: Arc<dyn Authors>,
     ids: Arc<Minter>,
     clock: Arc<dyn Clock>,
-    followees_max: u32,
+    limits: FollowLimits,
 }
 
 impl Graph {
@@ -59,26 +69,25 @@ impl Graph {
             authors: stores.sets.authors.clone(),
             ids,
             clock,
-            followees_max: config.followees_max,
+            limits: config.limits,
         }
     }
 
     /// The sets learn of a follow from the relay, which brings the posts in the same step.
     pub(super) async fn follow(&self, pair: Pair) -> Result<Wish, Error> {
-        Ok(self.follows.follow(pair, self.followees_max, self.events()?).await?.wish)
+        Ok(self.follows.follow(pair, self.limits, self.events()?).await?.wish)
     }
 
     pub(super) async fn unfollow(&self, pair: Pair) -> Result<(), Error> {
         let not_after = self.not_after();
-        let [event] = self.events()?;
-        let ended = self.follows.unfollow(pair, event).await?.version;
+        let ended = self.follows.unfollow(pair, self.limits, self.events()?).await?.version;
         self.tell(pair.from, unfollowed(pair.to, ended), not_after).await
     }
 
     /// The blocked one learns nothing, but must not see the blocker any more either.
     pub(super) async fn block(&self, pair: Pair) -> Result<(), Error> {
         let not_after = self.not_after();
-        let block = self.blocks.block(pair, self.events()?).await?;
+        let block = self.blocks.block(pair, self.limits, self.events()?).await?;
         let [ended, ended_by_other] = block.ended;
         let own = AuthorState::new(pair.to, Special::Blocked, true, block.version);
         let others = AuthorState::new(pair.from, Special::BlockedBy, true, block.version);
@@ -120,7 +129,7 @@ impl Graph {
     }
 
     pub(super) async fn accept(&self, request: Pair) -> Result<(), Error> {
-        self.requests.accept(request, self.followees_max, self.events()?).await?;
+        self.requests.accept(request, self.limits, self.events()?).await?;
         Ok(())
     }
 

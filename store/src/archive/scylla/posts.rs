@@ -9,8 +9,7 @@ use scylla::{errors::PrepareError, statement::prepared::PreparedStatement};
 use super::{Link, RowWrite, number};
 use crate::{
     Error,
-    archive::PostsByAuthor,
-    ledger::{Likes, Post},
+    archive::{ArchivedPost, PostsByAuthor},
 };
 
 /// The table `posts_by_author`.
@@ -39,8 +38,8 @@ impl PostsTable {
 
 #[async_trait]
 impl PostsByAuthor for PostsTable {
-    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error> {
-        let row = |(post, version): &(Post, i64)| {
+    async fn add(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
+        let row = |(post, version): &(ArchivedPost, i64)| {
             let author = post.author.get();
             let values = (author, post.id.get(), post.text.clone(), post.created_at_ms, *version);
             RowWrite { partition: author, statement: &self.add, values }
@@ -52,15 +51,13 @@ impl PostsByAuthor for PostsTable {
         self.link.write(&self.remove, (version, author.get(), post.get())).await
     }
 
-    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<Post>, Error> {
+    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<ArchivedPost>, Error> {
         let values = |last: Option<&(i64, String, i64)>, asked| {
             let below = last.map(|(id, ..)| *id).or(below.map(PostId::get)).unwrap_or(i64::MAX);
             (author.get(), below, asked)
         };
         let rows = self.link.many_rows(&self.page, limit, values).await?;
-        let post = |(id, text, created_at_ms)| {
-            Ok(Post { id: number("id", id)?, author, text, created_at_ms, likes: Likes::default() })
-        };
+        let post = |(id, text, created_at_ms)| Ok(ArchivedPost { id: number("id", id)?, author, text, created_at_ms });
         rows.into_iter().map(post).collect()
     }
 }

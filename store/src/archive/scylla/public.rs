@@ -18,8 +18,7 @@ use scylla::{errors::PrepareError, statement::prepared::PreparedStatement};
 use super::{Link, RowWrite, number};
 use crate::{
     Error,
-    archive::{PublicPage, PublicPosts, Scope},
-    ledger::{Likes, Post},
+    archive::{ArchivedPost, PublicPage, PublicPosts, Scope},
 };
 
 const SHARDS: i64 = 4;
@@ -62,7 +61,7 @@ impl PublicTables {
 
     /// Lists the hours of these posts. Before the posts are written: one in an hour that is not listed would never be read,
     /// while an hour that is listed for nothing is only looked at.
-    async fn list(&self, posts: &[(Post, i64)]) -> Result<(), Error> {
+    async fn list(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
         let buckets: BTreeMap<_, _> = posts.iter().map(|(post, version)| (bucket(post.id.get()), *version)).collect();
         let mut rows = Vec::new();
         for scope in Scope::ALL.map(name) {
@@ -74,11 +73,17 @@ impl PublicTables {
     }
 
     /// The newest posts of an hour with ids below `below`.
-    async fn page_of_bucket(&self, scope: Scope, bucket: i64, below: i64, limit: u32) -> Result<Vec<Post>, Error> {
+    async fn page_of_bucket(
+        &self,
+        scope: Scope,
+        bucket: i64,
+        below: i64,
+        limit: u32,
+    ) -> Result<Vec<ArchivedPost>, Error> {
         let shards = (0..SHARDS).map(|shard| self.page_of_shard(scope, (bucket, shard), below, limit));
         let shards = try_join_all(shards.collect::<Vec<_>>()).await?;
         let mut posts: Vec<_> = shards.into_iter().flatten().collect();
-        posts.sort_unstable_by_key(|post: &Post| Reverse(post.id));
+        posts.sort_unstable_by_key(|post: &ArchivedPost| Reverse(post.id));
         posts.truncate(limit as usize);
         Ok(posts)
     }
@@ -89,7 +94,7 @@ impl PublicTables {
         (bucket, shard): (i64, i64),
         below: i64,
         limit: u32,
-    ) -> Result<Vec<Post>, Error> {
+    ) -> Result<Vec<ArchivedPost>, Error> {
         let values = |last: Option<&Row>, asked| {
             let below = last.map_or(below, |(id, ..)| *id);
             (name(scope), bucket, shard, below, asked)
@@ -101,7 +106,7 @@ impl PublicTables {
 
 #[async_trait]
 impl PublicPosts for PublicTables {
-    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error> {
+    async fn add(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
         self.list(posts).await?;
         let mut rows = Vec::with_capacity(Scope::ALL.len() * posts.len());
         for scope in Scope::ALL.map(name) {
@@ -128,7 +133,7 @@ impl PublicPosts for PublicTables {
         let asked = i32::try_from(BUCKETS_A_PAGE_MAX + 1).unwrap_or(i32::MAX);
         let newest = bucket(below - 1);
         let buckets = self.link.rows::<(i64,)>(&self.listed, (name(scope), newest, asked)).await?;
-        let mut posts: Vec<Post> = Vec::new();
+        let mut posts: Vec<ArchivedPost> = Vec::new();
         for (bucket,) in buckets.iter().take(BUCKETS_A_PAGE_MAX) {
             let left = limit.saturating_sub(u32::try_from(posts.len()).unwrap_or(u32::MAX));
             if left == 0 {
@@ -171,8 +176,8 @@ const fn shard(id: i64) -> i64 {
     (ms + sequence) % SHARDS
 }
 
-fn post((id, author, text, created_at_ms): Row) -> Result<Post, Error> {
-    Ok(Post { id: number("id", id)?, author: number("author", author)?, text, created_at_ms, likes: Likes::default() })
+fn post((id, author, text, created_at_ms): Row) -> Result<ArchivedPost, Error> {
+    Ok(ArchivedPost { id: number("id", id)?, author: number("author", author)?, text, created_at_ms })
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use proto::UserId;
 use sqlx::{QueryBuilder, Row as _};
 
 use super::{
-    Change, KEEP_ROW, LOCK_ROW, LOCK_WHOLE_ROW, Row, SqlLedger, counters::begin_counting, failed, push_is_one_of,
-    row::number,
+    Change, KEEP_ROW, LOCK_ROW, LOCK_WHOLE_ROW, Row, SqlLedger, counters::begin_counting, failed, jobs::begin_job,
+    push_is_one_of, row::number,
 };
 use crate::{
     Entity, Error,
-    ledger::{Account, Accounts, Credentials, Event, NewAccount, OwnAccount, ProfileChange},
+    ledger::{Account, Accounts, Credentials, Event, JobKind, NewAccount, OwnAccount, ProfileChange},
 };
 
 const COLUMNS: &str = "id, handle, display_name, bio, created_at_ms";
@@ -181,7 +181,7 @@ impl SqlLedger {
         self.commit(change).await
     }
 
-    /// One transaction: whatever is to be cleaned up after the person belongs into it, between the end and the commit.
+    /// One transaction, with the job that ends what the person has to do with others.
     async fn try_delete_account(&self, user: UserId, event: &Event<'_, ()>) -> Result<bool, Error> {
         let mut change = self.begin().await?;
         // The whole row's lock waits for every change that keeps the row (`require_users`), and those that come later find the
@@ -212,6 +212,7 @@ impl SqlLedger {
             .execute(&mut *change.transaction)
             .await
             .map_err(failed)?;
+        begin_job(&mut change, JobKind::CleanUp, user, version).await?;
         self.write_event(&mut change, event, version, &()).await?;
         self.commit(change).await?;
         Ok(true)

@@ -3,21 +3,20 @@
 
 use async_trait::async_trait;
 use proto::{PostId, UserId};
+use sqlx::Row as _;
 
-use super::{
-    SqlLedger,
-    posts::{COLUMNS, post},
-    row::number,
-};
+use super::{Row, SqlLedger, failed, row::number, sight::sight};
 use crate::{
     Error,
-    archive::{Edge, Follows, PostsByAuthor, PublicPage, PublicPosts, Scope},
-    ledger::{Graph, Post},
+    archive::{ArchivedPost, Edge, Follows, PostsByAuthor, PublicPage, PublicPosts, Scope},
+    ledger::{Graph, Viewer},
 };
+
+const COLUMNS: &str = "id, author, text, created_at_ms";
 
 #[async_trait]
 impl PostsByAuthor for SqlLedger {
-    async fn add(&self, _posts: &[(Post, i64)]) -> Result<(), Error> {
+    async fn add(&self, _posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
         Ok(())
     }
 
@@ -25,14 +24,17 @@ impl PostsByAuthor for SqlLedger {
         Ok(())
     }
 
-    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<Post>, Error> {
-        let query = format!("SELECT {COLUMNS} FROM posts WHERE author = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<ArchivedPost>, Error> {
+        let query = format!(
+            "SELECT {COLUMNS} FROM posts WHERE author = $1 AND id < $2 AND deleted_at_ms IS NULL AND visibility < 2 \
+             ORDER BY id DESC LIMIT $3"
+        );
         let query = sqlx::query(sqlx::AssertSqlSafe(query))
             .bind(author.get())
             .bind(below.map_or(i64::MAX, PostId::get))
             .bind(i64::from(limit));
         let rows = self.answered(query.fetch_all(self.reader())).await?;
-        rows.iter().map(post).collect()
+        rows.iter().map(archived).collect()
     }
 }
 
@@ -65,7 +67,7 @@ impl Follows for SqlLedger {
 
 #[async_trait]
 impl PublicPosts for SqlLedger {
-    async fn add(&self, _posts: &[(Post, i64)]) -> Result<(), Error> {
+    async fn add(&self, _posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
         Ok(())
     }
 
@@ -73,14 +75,23 @@ impl PublicPosts for SqlLedger {
         Ok(())
     }
 
-    /// Every post is of this server and public, so that the scopes are the same.
+    /// Every post is of this server, so that the scopes are the same: what a stranger may see now.
     async fn page(&self, _scope: Scope, below: Option<PostId>, limit: u32) -> Result<PublicPage, Error> {
-        let query = format!("SELECT {COLUMNS} FROM posts WHERE id < $1 ORDER BY id DESC LIMIT $2");
-        let query =
-            sqlx::query(sqlx::AssertSqlSafe(query)).bind(below.map_or(i64::MAX, PostId::get)).bind(i64::from(limit));
-        let rows = self.answered(query.fetch_all(self.reader())).await?;
-        let posts = rows.iter().map(post).collect::<Result<Vec<_>, _>>()?;
+        let mut query = sight(Viewer::Stranger, COLUMNS);
+        query.push(" AND posts.id < ").push_bind(below.map_or(i64::MAX, PostId::get));
+        query.push(" ORDER BY posts.id DESC LIMIT ").push_bind(i64::from(limit));
+        let rows = self.answered(query.build().fetch_all(self.reader())).await?;
+        let posts = rows.iter().map(archived).collect::<Result<Vec<_>, _>>()?;
         let next = posts.last().filter(|_| posts.len() >= limit as usize).map(|last| last.id);
         Ok(PublicPage { posts, next })
     }
+}
+
+fn archived(row: &Row) -> Result<ArchivedPost, Error> {
+    Ok(ArchivedPost {
+        id: number(row, "id")?,
+        author: number(row, "author")?,
+        text: row.try_get("text").map_err(failed)?,
+        created_at_ms: row.try_get("created_at_ms").map_err(failed)?,
+    })
 }

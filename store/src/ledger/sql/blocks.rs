@@ -12,13 +12,18 @@ use super::{
 };
 use crate::{
     Error,
-    ledger::{BlockOutcome, Blocks, Event, GraphChange, Mutes, Outcome, Pair},
+    ledger::{BlockOutcome, Blocks, Event, FollowLimits, GraphChange, Mutes, Outcome, Pair},
 };
 
 #[async_trait]
 impl Blocks for SqlLedger {
-    async fn block(&self, pair: Pair, events: [Event<'_, GraphChange>; 3]) -> Result<BlockOutcome, Error> {
-        self.retried(|| self.try_block(pair, &events)).await
+    async fn block(
+        &self,
+        pair: Pair,
+        limits: FollowLimits,
+        events: [Event<'_, GraphChange>; 5],
+    ) -> Result<BlockOutcome, Error> {
+        self.retried(|| self.try_block(pair, limits, &events)).await
     }
 
     async fn unblock(&self, pair: Pair, event: Event<'_, GraphChange>) -> Result<Outcome, Error> {
@@ -42,15 +47,17 @@ impl SqlLedger {
     async fn try_block(
         &self,
         pair: Pair,
-        [event, ended, ended_by_other]: &[Event<'_, GraphChange>; 3],
+        limits: FollowLimits,
+        [event, ended, ended_by_other, crossed, other_crossed]: &[Event<'_, GraphChange>; 5],
     ) -> Result<BlockOutcome, Error> {
         let mut change = self.begin().await?;
         require_users(&mut change, [pair.from, pair.to]).await?;
         lock_both(&mut change, pair).await?;
         let began = self.activate(&mut change, BLOCKS, pair, (event, GraphChange::Blocked(pair))).await?;
         if began.is_some() {
-            self.end_follow(&mut change, pair, ended).await?;
-            self.end_follow(&mut change, pair.reversed(), ended_by_other).await?;
+            self.end_follow(&mut change, pair, limits, [ended, crossed]).await?;
+            let events = [ended_by_other, other_crossed];
+            self.end_follow(&mut change, pair.reversed(), limits, events).await?;
         }
         let version = match began {
             Some(version) => Some(version),

@@ -77,11 +77,13 @@ impl ArchiveFills for SqlLedger {
         self.retried(begin).await
     }
 
-    async fn posts_after(&self, id: i64, limit: u32) -> Result<Vec<(Post, i64)>, Error> {
-        let query = format!("SELECT {COLUMNS}, version FROM posts WHERE id > $1 ORDER BY id LIMIT $2");
+    async fn posts_after(&self, id: i64, limit: u32) -> Result<Vec<Post>, Error> {
+        let query = format!(
+            "SELECT {COLUMNS} FROM posts WHERE id > $1 AND deleted_at_ms IS NULL AND visibility < 2 ORDER BY id LIMIT $2"
+        );
         let query = sqlx::query(sqlx::AssertSqlSafe(query)).bind(id).bind(i64::from(limit));
         let rows = self.answered(query.fetch_all(self.reader())).await?;
-        rows.iter().map(|row| Ok((post(row)?, row.try_get("version").map_err(failed)?))).collect()
+        rows.iter().map(post).collect()
     }
 
     async fn follows_after(&self, (follower, followee): (i64, i64), limit: u32) -> Result<Vec<Edge>, Error> {

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Error,
     archive::Edge,
-    ledger::{Event, FollowOutcome, Graph, GraphChange, Outcome, Pair, Wish},
+    ledger::{Event, FollowLimits, FollowOutcome, Graph, GraphChange, Outcome, Pair, Wish},
 };
 
 #[async_trait]
@@ -25,14 +25,19 @@ impl Graph for SqlLedger {
     async fn follow(
         &self,
         pair: Pair,
-        followees_max: u32,
-        events: [Event<'_, GraphChange>; 2],
+        limits: FollowLimits,
+        events: [Event<'_, GraphChange>; 3],
     ) -> Result<FollowOutcome, Error> {
-        self.retried(|| self.try_follow(pair, followees_max, &events)).await
+        self.retried(|| self.try_follow(pair, limits, &events)).await
     }
 
-    async fn unfollow(&self, pair: Pair, event: Event<'_, GraphChange>) -> Result<Outcome, Error> {
-        self.retried(|| self.try_unfollow(pair, &event)).await
+    async fn unfollow(
+        &self,
+        pair: Pair,
+        limits: FollowLimits,
+        events: [Event<'_, GraphChange>; 2],
+    ) -> Result<Outcome, Error> {
+        self.retried(|| self.try_unfollow(pair, limits, &events)).await
     }
 
     async fn followees(&self, reader: UserId) -> Result<Vec<UserId>, Error> {
@@ -79,8 +84,8 @@ impl SqlLedger {
     async fn try_follow(
         &self,
         pair: Pair,
-        followees_max: u32,
-        [event, withdrawn]: &[Event<'_, GraphChange>; 2],
+        limits: FollowLimits,
+        [event, withdrawn, crossed]: &[Event<'_, GraphChange>; 3],
     ) -> Result<FollowOutcome, Error> {
         let mut change = self.begin().await?;
         require_users(&mut change, [pair.from, pair.to]).await?;
@@ -104,7 +109,7 @@ impl SqlLedger {
             }
             false => {
                 self.end(&mut change, REQUESTS, pair, (withdrawn, GraphChange::Withdrawn(pair))).await?;
-                self.begin_follow(&mut change, pair, followees_max, event).await?;
+                self.begin_follow(&mut change, pair, limits, [event, crossed]).await?;
                 (Wish::Follows, true)
             }
         };
@@ -117,11 +122,12 @@ impl SqlLedger {
         &self,
         change: &mut Change,
         pair: Pair,
-        followees_max: u32,
-        event: &Event<'_, GraphChange>,
+        limits: FollowLimits,
+        [event, crossed]: [&Event<'_, GraphChange>; 2],
     ) -> Result<(), Error> {
         self.activate(change, FOLLOWS, pair, (event, GraphChange::Followed(pair))).await?;
-        count_follow(change, pair, followees_max).await
+        let (mode, followers) = count_follow(change, pair, limits.followees_max).await?;
+        self.cross(change, mode, followers, (limits.celebrity_followers, crossed)).await
     }
 
     /// Ends a follow, or a request to: there is only one of them. Gives the version of a follow that ended. Under the lock of
@@ -130,17 +136,26 @@ impl SqlLedger {
         &self,
         change: &mut Change,
         pair: Pair,
-        event: &Event<'_, GraphChange>,
+        limits: FollowLimits,
+        [event, crossed]: [&Event<'_, GraphChange>; 2],
     ) -> Result<Option<i64>, Error> {
         let ended = self.end(change, FOLLOWS, pair, (event, GraphChange::Unfollowed(pair))).await?;
         match ended {
-            Some(_) => count_unfollow(change, pair).await?,
+            Some(_) => {
+                let (mode, followers) = count_unfollow(change, pair).await?;
+                self.cross(change, mode, followers, (limits.celebrity_followers, crossed)).await?;
+            }
             None => _ = self.end(change, REQUESTS, pair, (event, GraphChange::Withdrawn(pair))).await?,
         }
         Ok(ended)
     }
 
-    async fn try_unfollow(&self, pair: Pair, event: &Event<'_, GraphChange>) -> Result<Outcome, Error> {
+    async fn try_unfollow(
+        &self,
+        pair: Pair,
+        limits: FollowLimits,
+        [event, crossed]: &[Event<'_, GraphChange>; 2],
+    ) -> Result<Outcome, Error> {
         let mut change = self.begin().await?;
         require_users(&mut change, [pair.from, pair.to]).await?;
         let found = stands(&mut change, FOLLOWS, pair).await?;
@@ -149,7 +164,7 @@ impl SqlLedger {
         }
         lock_both(&mut change, pair).await?;
         let before = change.events;
-        let ended = self.end_follow(&mut change, pair, event).await?;
+        let ended = self.end_follow(&mut change, pair, limits, [event, crossed]).await?;
         let version = match ended {
             Some(version) => Some(version),
             None => Stands::ended(stands(&mut change, FOLLOWS, pair).await?).version,

@@ -2,46 +2,62 @@
 
 use std::time::Duration;
 
+use sqlx::Row as _;
+
 use super::{
     Change, SqlLedger, failed,
     posts::{COLUMNS, post},
 };
 use crate::{
     Entity, Error,
-    ledger::{NewPost, Post},
+    ledger::{NewPost, Post, PostKey},
 };
 
 /// Takes the key for a new post. False when the author has used it before. Of many at once one takes it, and the others wait
 /// here until that one is committed or gone.
-pub(super) async fn take_key(change: &mut Change, new: &NewPost, key: &str) -> Result<bool, Error> {
+pub(super) async fn take_key(change: &mut Change, new: &NewPost, key: &PostKey) -> Result<bool, Error> {
     let taken = sqlx::query(
-        "INSERT INTO post_keys (author, key, post, created_at_ms) VALUES ($1, $2, $3, $4) \
+        "INSERT INTO post_keys (author, key, post, created_at_ms, fingerprint) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (author, key) DO NOTHING",
     )
     .bind(new.author.get())
-    .bind(key)
+    .bind(&key.key)
     .bind(new.id.get())
     .bind(change.now_us.div_euclid(1000))
+    .bind(&key.fingerprint)
     .execute(&mut *change.transaction)
     .await
     .map_err(failed)?;
     Ok(taken.rows_affected() > 0)
 }
 
-/// The post that the key was taken for, if it says the same.
-pub(super) async fn post_of_key(change: &mut Change, new: &NewPost, key: &str) -> Result<Post, Error> {
+/// The post that the key was taken for, if that call said the same. What the post says now does not matter: it may have been
+/// edited since.
+pub(super) async fn post_of_key(change: &mut Change, new: &NewPost, key: &PostKey) -> Result<Post, Error> {
     let query = format!(
-        "SELECT {COLUMNS} FROM posts WHERE id = (SELECT post FROM post_keys WHERE author = $1 AND key = $2) AND author = $1"
+        "SELECT {COLUMNS}, deleted_at_ms, (SELECT fingerprint FROM post_keys WHERE author = $1 AND key = $2) AS fingerprint \
+         FROM posts WHERE id = (SELECT post FROM post_keys WHERE author = $1 AND key = $2) AND author = $1"
     );
     let row = sqlx::query(sqlx::AssertSqlSafe(query))
         .bind(new.author.get())
-        .bind(key)
+        .bind(&key.key)
         .fetch_optional(&mut *change.transaction)
         .await
         .map_err(failed)?
         .ok_or(Error::NotFound(Entity::Post))?;
     let first = post(&row)?;
-    if first.text == new.text { Ok(first) } else { Err(Error::KeyTaken) }
+    let said: Option<Vec<u8>> = row.try_get("fingerprint").map_err(failed)?;
+    let is_same = match said {
+        Some(said) => said == key.fingerprint,
+        // Of an earlier release, which had posts of a text alone.
+        None => first.content == new.content,
+    };
+    let is_deleted = row.try_get::<Option<i64>, _>("deleted_at_ms").map_err(failed)?.is_some();
+    match is_same {
+        false => Err(Error::KeyTaken),
+        true if is_deleted => Err(Error::NotFound(Entity::Post)),
+        true => Ok(first),
+    }
 }
 
 impl SqlLedger {

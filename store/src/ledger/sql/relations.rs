@@ -14,6 +14,9 @@ use crate::{
 /// For how long a follow that ended is told of: far longer than a push that began before it may take.
 const ENDED_OF_LATE_US: i64 = 60 * 60 * 1_000_000;
 
+/// Whoever is gone is in no list and has none, from the deletion on.
+const GONE: &str = "NOT EXISTS (SELECT 1 FROM accounts WHERE deleted_at_ms IS NOT NULL AND id";
+
 #[async_trait]
 impl Relations for SqlLedger {
     async fn list(&self, list: List, owner: UserId, below: Option<Place>, limit: u32) -> Result<Vec<Listed>, Error> {
@@ -23,7 +26,7 @@ impl Relations for SqlLedger {
         // By the index of the list alone, from the place on: the length of the list does not matter.
         let query = format!(
             "SELECT {other} AS other, version, {until} AS until_ms FROM {table} WHERE {own} = $1 AND active \
-             AND (version, {other}) < ($2, $3) {in_time} ORDER BY version DESC, {other} DESC LIMIT $4"
+             AND (version, {other}) < ($2, $3) {in_time} AND {GONE} IN ($1, {other})) ORDER BY version DESC, {other} DESC LIMIT $4"
         );
         let (version, user) = below.map_or((i64::MAX, i64::MAX), |place| (place.version, place.user.get()));
         let query = sqlx::query(sqlx::AssertSqlSafe(query));
@@ -66,7 +69,8 @@ impl Relations for SqlLedger {
             ));
             query.push_bind(person.get());
         }
-        query.push(" AND (mutes.until_ms IS NULL OR mutes.until_ms > ").push_bind(now_ms).push(") WHERE id");
+        query.push(" AND (mutes.until_ms IS NULL OR mutes.until_ms > ").push_bind(now_ms).push(") WHERE ");
+        query.push(GONE).push(" = ").push_bind(person.get()).push(") AND deleted_at_ms IS NULL AND id");
         push_is_one_of(&mut query, others.iter().map(|other| other.get()).collect());
         let rows = self.answered(query.build().fetch_all(self.reader())).await?;
         rows.iter().map(relationship).collect()

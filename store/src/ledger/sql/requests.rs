@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Error,
-    ledger::{Event, FollowOutcome, FollowRequests, GraphChange, Pair, Wish},
+    ledger::{Event, FollowLimits, FollowOutcome, FollowRequests, GraphChange, Pair, Wish},
 };
 
 #[async_trait]
@@ -24,10 +24,10 @@ impl FollowRequests for SqlLedger {
     async fn accept(
         &self,
         pair: Pair,
-        followees_max: u32,
-        events: [Event<'_, GraphChange>; 2],
+        limits: FollowLimits,
+        events: [Event<'_, GraphChange>; 3],
     ) -> Result<FollowOutcome, Error> {
-        self.retried(|| self.try_accept(pair, followees_max, &events)).await
+        self.retried(|| self.try_accept(pair, limits, &events)).await
     }
 
     async fn reject(&self, pair: Pair, event: Event<'_, GraphChange>) -> Result<bool, Error> {
@@ -60,8 +60,8 @@ impl SqlLedger {
     async fn try_accept(
         &self,
         pair: Pair,
-        followees_max: u32,
-        [accepted, followed]: &[Event<'_, GraphChange>; 2],
+        limits: FollowLimits,
+        [accepted, followed, crossed]: &[Event<'_, GraphChange>; 3],
     ) -> Result<FollowOutcome, Error> {
         let mut change = self.begin().await?;
         require_users(&mut change, [pair.from, pair.to]).await?;
@@ -73,7 +73,7 @@ impl SqlLedger {
                 false => Err(Error::NoRequest),
             };
         }
-        self.begin_follow(&mut change, pair, followees_max, followed).await?;
+        self.begin_follow(&mut change, pair, limits, [followed, crossed]).await?;
         self.commit(change).await?;
         Ok(FollowOutcome { wish: Wish::Follows, changed: true })
     }

@@ -9,8 +9,8 @@ use super::{Memory, SortedSet};
 use crate::{
     Error,
     sets::{
-        AuthorState, BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, FollowVersion, HOME_MEMBERS_KEPT,
-        HOME_MEMBERS_MAX, HomeTimelines, Page, PodName, Push, Special,
+        AuthorState, BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX,
+        HomeTimelines, Page, PodName, Push, Special,
         entry::{Sentinel, State},
     },
 };
@@ -124,22 +124,35 @@ impl HomeTimelines for Memory {
         Ok(online)
     }
 
-    async fn merge(
+    async fn merge_with(
         &self,
-        follow: FollowVersion,
+        reader: UserId,
+        states: &[AuthorState],
         entries: &[Entry],
         complete_to: Coverage,
         not_after_unix_ms: i64,
     ) -> Result<(), Error> {
         self.in_time(not_after_unix_ms)?;
         let mut state = self.state();
-        let Some(home) = state.homes.get_mut(&follow.reader) else { return Ok(()) };
-        let key = (Special::Unfollowed, follow.author);
-        if home.authors.get(&key).is_some_and(|known| known.version > follow.version) {
+        let (Some(home), [first, ..]) = (state.homes.get_mut(&reader), states) else { return Ok(()) };
+        let key = (first.special, first.author);
+        if home.authors.get(&key).is_some_and(|known| known.version > first.version) {
             return Ok(());
         }
-        home.set_state(AuthorState::new(follow.author, Special::Unfollowed, false, follow.version));
+        for state in states {
+            home.set_state(*state);
+        }
         home.merge(entries, complete_to, None)
+    }
+
+    async fn take_out(&self, readers: &[UserId], entry: Entry) -> Result<(), Error> {
+        let mut state = self.state();
+        for reader in readers {
+            if let Some(home) = state.homes.get_mut(reader) {
+                home.set.remove(entry.score(), &entry.member());
+            }
+        }
+        Ok(())
     }
 
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error> {
@@ -199,5 +212,10 @@ impl HomeTimelines for Memory {
         }
         home.merge(entries, complete_to, Some(State::Complete))?;
         Ok(true)
+    }
+
+    async fn remove(&self, reader: UserId) -> Result<(), Error> {
+        self.state().homes.remove(&reader);
+        Ok(())
     }
 }

@@ -17,8 +17,8 @@ use crate::{
     Error,
     error::damaged,
     sets::{
-        AuthorState, BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, FOLLOWED_KEPT_MS, FollowVersion,
-        HOME_MEMBERS_KEPT, HOME_MEMBERS_MAX, HomeTimelines, Page, PodName, Push, Special,
+        AuthorState, BUILD_MS_MAX, Build, BuildToken, Coverage, Entry, FOLLOWED_KEPT_MS, HOME_MEMBERS_KEPT,
+        HOME_MEMBERS_MAX, HomeTimelines, Page, PodName, Push,
         entry::{Sentinel, State},
     },
 };
@@ -119,15 +119,27 @@ impl HomeTimelines for Redis {
         Ok(online)
     }
 
-    async fn merge(
+    async fn merge_with(
         &self,
-        follow: FollowVersion,
+        reader: UserId,
+        states: &[AuthorState],
         entries: &[Entry],
         complete_to: Coverage,
         not_after_unix_ms: i64,
     ) -> Result<(), Error> {
-        let state = AuthorState::new(follow.author, Special::Unfollowed, false, follow.version);
-        self.merge_call((follow.reader, None), entries, complete_to, &[state], not_after_unix_ms).await.map(|_| ())
+        self.merge_call((reader, None), entries, complete_to, states, not_after_unix_ms).await.map(|_| ())
+    }
+
+    async fn take_out(&self, readers: &[UserId], entry: Entry) -> Result<(), Error> {
+        let pushes: Vec<_> = readers.iter().map(|reader| Push { reader: *reader, entries: Vec::new() }).collect();
+        let take_out = async |pushes: Vec<(Bucket, &Push)>| {
+            let mut call = Call::default().arg(&entry.member());
+            for (bucket, push) in pushes {
+                call.add_key(self.keys.home_in(bucket, push.reader));
+            }
+            self.scripts.take_out.call::<()>(&self.link, &call).await
+        };
+        try_join_all(calls(&pushes, self.is_cluster).into_iter().map(take_out)).await.map(|_| ())
     }
 
     async fn coverage(&self, reader: UserId) -> Result<Option<Coverage>, Error> {
@@ -195,6 +207,11 @@ impl HomeTimelines for Redis {
     ) -> Result<bool, Error> {
         // A build that takes too long loses its token: it needs no other limit.
         self.merge_call((reader, Some(token)), entries, complete_to, authors, i64::MAX).await
+    }
+
+    async fn remove(&self, reader: UserId) -> Result<(), Error> {
+        let mut remove = redis::cmd("DEL");
+        self.link.ask(remove.arg(self.keys.home(reader)).arg(self.keys.authors(reader))).await
     }
 }
 

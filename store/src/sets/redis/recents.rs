@@ -35,6 +35,11 @@ impl Recents for Redis {
         try_join_all(calls(entries.to_vec(), self.is_cluster).into_iter().map(push)).await.map(|_| ())
     }
 
+    async fn take_out(&self, entry: Entry) -> Result<(), Error> {
+        let mut remove = redis::cmd("ZREM");
+        self.link.ask(remove.arg(self.keys.recent(entry.author)).arg(&entry.member())).await
+    }
+
     async fn newest(&self, author: UserId, limit: usize) -> Result<Vec<Entry>, Error> {
         // In Redis a last place of -1 means all of them.
         let Some(last) = limit.min(RECENT_MEMBERS_MAX).checked_sub(1) else { return Ok(Vec::new()) };

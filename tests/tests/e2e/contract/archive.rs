@@ -13,8 +13,8 @@ use proto::{
 };
 use store::{
     Config,
-    archive::{Archive, Chunk, Edge},
-    ledger::{Event, GraphChange, Ledger, Likes, NewAccount, NewPost, Pair, Post},
+    archive::{Archive, ArchivedPost as Post, Chunk, Edge},
+    ledger::{Event, FollowLimits, GraphChange, Ledger, NewAccount, NewPost, Pair},
     migrate::Mode,
 };
 use tempfile::TempDir;
@@ -111,10 +111,11 @@ impl Opened {
 
     /// Puts a post into the ledger, where an embedded archive has it from.
     async fn commit(&self, author: i64, number: i64, text: &str) -> Post {
-        let post = NewPost { id: id(number), author: user(author), text: text.to_owned(), key: None };
+        let post = NewPost::of_text(id(number), user(author), text);
         let compose =
             |_: &_| Payload::PostCreated(PostCreated { author_id: author.to_string(), ..PostCreated::default() });
-        self.ledger.posts.create(post, Event { id: event_id(1000 + number), compose: &compose }).await.unwrap()
+        let event = Event { id: event_id(1000 + number), compose: &compose };
+        (&self.ledger.posts.create(post, event).await.unwrap()).into()
     }
 
     /// Puts a post into both.
@@ -132,10 +133,11 @@ impl Opened {
 
     /// Makes one follow the other, in the ledger.
     async fn commit_follow(&self, follower: i64, followee: i64) {
-        let id = 2 * (1_000_000 * follower + followee);
-        let events = [id, id + 1].map(|id| Event { id: event_id(id), compose: &GraphChange::payload });
+        let id = 3 * (1_000_000 * follower + followee);
+        let events = [id, id + 1, id + 2].map(|id| Event { id: event_id(id), compose: &GraphChange::payload });
         let pair = Pair { from: user(follower), to: user(followee) };
-        self.ledger.graph.follow(pair, 10_000, events).await.unwrap();
+        let limits = FollowLimits { followees_max: 10_000, celebrity_followers: 10_000 };
+        self.ledger.graph.follow(pair, limits, events).await.unwrap();
     }
 
     /// Makes one follow the other, in both.
@@ -161,7 +163,6 @@ async fn posts_added_in_any_order_and_twice_are_read_newest_first(opened: Opened
     }
     posts.sort_by_key(|post| std::cmp::Reverse(post.id));
     assert_eq!(opened.page(ADA, None, 10).await, posts);
-    assert_eq!(posts[0].likes, Likes::default());
 }
 
 async fn a_page_goes_on_below_the_last_one_to_the_oldest(opened: Opened) {

@@ -3,17 +3,22 @@
 mod accounts;
 mod archive;
 mod dead_letters;
+mod departures;
+mod edits;
 mod events;
 mod fills;
 mod graph;
+mod jobs;
 mod keys;
 mod leases;
 mod marks;
 mod migrations;
+mod modes;
 mod outbox;
 pub(super) mod postgres;
 mod posts;
 mod relations;
+mod sight;
 mod writers;
 
 use std::{
@@ -26,7 +31,8 @@ use prost::Message as _;
 use proto::{
     EventId, PostId, UserId,
     freshet::event::v1::{
-        Envelope, Liked, PostCreated, PrivacyChanged, RemoteAuthorUpserted, UserCreated, envelope::Payload,
+        Envelope, Liked, PostCreated, PostDeleted, PostUpdated, PrivacyChanged, RemoteAuthorUpserted, Unliked,
+        UserCreated, envelope::Payload,
     },
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
@@ -34,8 +40,8 @@ use store::{
     Config, Error, Shard,
     archive::Archive,
     ledger::{
-        Account, BlockOutcome, Event, FollowOutcome, GraphChange, Ledger, Likes, NewAccount, NewPost, OutboxRow,
-        Outcome, Pair, Post, ReadFrom, RemoteAuthor,
+        Account, BlockOutcome, Deleted, Event, FollowLimits, FollowOutcome, GraphChange, Ledger, Likes, NewAccount,
+        NewPost, OutboxRow, Outcome, Pair, Post, PostChange, PostKey, ReadFrom, RemoteAuthor, Viewer, Written,
     },
     migrate::Mode,
 };
@@ -45,6 +51,9 @@ use tests::servers::{self, Adapter};
 const SHARDS: u16 = 4;
 /// How many people one may follow here.
 const FOLLOWEES_MAX: u32 = 5;
+/// From how many followers on someone's posts are merged at read here.
+const CELEBRITY_FOLLOWERS: u32 = 10;
+const LIMITS: FollowLimits = FollowLimits { followees_max: FOLLOWEES_MAX, celebrity_followers: CELEBRITY_FOLLOWERS };
 
 /// A ledger that is a test's own, and those who write in it.
 struct World {
@@ -63,6 +72,11 @@ async fn open(adapter: Adapter) -> Option<World> {
     let ledger = config.open_ledger(&servers::parts()).await.expect("a ledger");
     let archive = config.open_archive(&servers::parts(), &ledger).await.expect("an archive");
     Some(World { ledger, archive, config, url, next_id: AtomicI64::new(0), _data: data })
+}
+
+/// What an event tells of a post, as far as anybody here looks at it.
+fn told(row: &Post) -> PostCreated {
+    PostCreated { post_id: row.id.to_string(), author_id: row.author.to_string(), ..PostCreated::default() }
 }
 
 /// A config whose ledger is new and empty, and the ledger's URL.
@@ -121,16 +135,15 @@ impl World {
     /// Makes one follow the other, if that is possible. Tells whether that changed anything.
     async fn follow(&self, follower: UserId, followee: UserId) -> Result<bool, Error> {
         let pair = Pair { from: follower, to: followee };
-        Ok(self.ledger.graph.follow(pair, FOLLOWEES_MAX, self.events_of()).await?.changed)
+        Ok(self.ledger.graph.follow(pair, LIMITS, self.events_of()).await?.changed)
     }
 
     async fn unfollow(&self, follower: UserId, followee: UserId) -> Result<Outcome, Error> {
-        let [event] = self.events_of();
-        self.ledger.graph.unfollow(Pair { from: follower, to: followee }, event).await
+        self.ledger.graph.unfollow(Pair { from: follower, to: followee }, LIMITS, self.events_of()).await
     }
 
     async fn block(&self, blocker: UserId, blocked: UserId) -> Result<BlockOutcome, Error> {
-        self.ledger.blocks.block(Pair { from: blocker, to: blocked }, self.events_of()).await
+        self.ledger.blocks.block(Pair { from: blocker, to: blocked }, LIMITS, self.events_of()).await
     }
 
     async fn unblock(&self, blocker: UserId, blocked: UserId) -> Result<Outcome, Error> {
@@ -157,7 +170,7 @@ impl World {
 
     async fn accept(&self, requester: UserId, target: UserId) -> Result<FollowOutcome, Error> {
         let pair = Pair { from: requester, to: target };
-        self.ledger.follow_requests.accept(pair, FOLLOWEES_MAX, self.events_of()).await
+        self.ledger.follow_requests.accept(pair, LIMITS, self.events_of()).await
     }
 
     async fn reject(&self, requester: UserId, target: UserId) -> Result<bool, Error> {
@@ -180,16 +193,43 @@ impl World {
     }
 
     async fn post_with_key(&self, author: UserId, text: &str, key: Option<&str>) -> Result<Post, Error> {
-        let compose = |row: &Post| {
-            Payload::PostCreated(PostCreated {
-                post_id: row.id.to_string(),
-                author_id: row.author.to_string(),
-                text: row.text.clone(),
-                created_at_ms: row.created_at_ms,
-            })
+        let key = key.map(|key| PostKey { key: key.to_owned(), fingerprint: text.as_bytes().to_vec() });
+        self.write(NewPost { key, ..NewPost::of_text(self.id(), author, text) }).await
+    }
+
+    async fn write(&self, new: NewPost) -> Result<Post, Error> {
+        let compose = |Written { post, fan_out }: &Written| {
+            Payload::PostCreated(PostCreated { fan_out: fan_out.to_wire().into(), ..told(post) })
         };
-        let new = NewPost { id: self.id(), author, text: text.to_owned(), key: key.map(str::to_owned) };
         self.ledger.posts.create(new, Event { id: self.id(), compose: &compose }).await
+    }
+
+    async fn edit(&self, post: &Post, change: PostChange) -> Result<Post, Error> {
+        let compose = |row: &Post| Payload::PostUpdated(PostUpdated { post: Some(told(row)), edited_at_ms: 0 });
+        let event = Event { id: self.id(), compose: &compose };
+        self.ledger.posts.update((post.author, post.id), post.version, change, event).await
+    }
+
+    async fn delete_post(&self, author: UserId, post: PostId) -> Result<Deleted, Error> {
+        let compose = |row: &Deleted| {
+            Payload::PostDeleted(PostDeleted { post_id: row.id.to_string(), author_id: row.author.to_string() })
+        };
+        self.ledger.posts.delete(author, post, Event { id: self.id(), compose: &compose }).await
+    }
+
+    async fn unlike(&self, user: UserId, post: PostId) -> Result<Likes, Error> {
+        let compose = |row: &Likes| {
+            Payload::Unliked(Unliked { post_id: post.to_string(), user_id: user.to_string(), like_count: row.count })
+        };
+        self.ledger.posts.unlike(user, post, Event { id: self.id(), compose: &compose }).await
+    }
+
+    /// Which of these posts someone may see, in order.
+    async fn sees(&self, viewer: Viewer, posts: &[PostId]) -> Vec<PostId> {
+        let mut seen: Vec<_> =
+            self.ledger.posts.batch(viewer, posts).await.expect("posts").iter().map(|post| post.id).collect();
+        seen.sort_unstable();
+        seen
     }
 
     async fn like(&self, user: UserId, post: PostId) -> Result<Likes, Error> {

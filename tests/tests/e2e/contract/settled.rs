@@ -17,9 +17,9 @@ use proto::{
 };
 use store::{
     Config, Error, Stores,
-    archive::PostsByAuthor,
+    archive::{ArchivedPost, PostsByAuthor},
     event_log::{AppendError, Consumer, EventLog, Record},
-    ledger::{Account, Event, NewAccount, NewPost, Post, dead_letters::NewLetter},
+    ledger::{Account, Event, NewAccount, NewPost, Written, dead_letters::NewLetter},
     migrate::Mode,
     writer,
 };
@@ -101,7 +101,7 @@ struct GatedArchive(Arc<dyn PostsByAuthor>, Gate);
 
 #[async_trait]
 impl PostsByAuthor for GatedArchive {
-    async fn add(&self, posts: &[(Post, i64)]) -> Result<(), Error> {
+    async fn add(&self, posts: &[(ArchivedPost, i64)]) -> Result<(), Error> {
         self.1.pass().await;
         self.0.add(posts).await
     }
@@ -110,7 +110,7 @@ impl PostsByAuthor for GatedArchive {
         self.0.remove(author, post, version).await
     }
 
-    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<Post>, Error> {
+    async fn page(&self, author: UserId, below: Option<PostId>, limit: u32) -> Result<Vec<ArchivedPost>, Error> {
         self.0.page(author, below, limit).await
     }
 }
@@ -156,16 +156,17 @@ impl World {
     }
 
     async fn post(&self, author: UserId) -> PostId {
-        let compose = |row: &Post| {
+        let compose = |Written { post, .. }: &Written| {
             Payload::PostCreated(PostCreated {
-                post_id: row.id.to_string(),
-                author_id: row.author.to_string(),
-                text: row.text.clone(),
-                created_at_ms: row.created_at_ms,
+                post_id: post.id.to_string(),
+                author_id: post.author.to_string(),
+                text: post.content.text.clone(),
+                created_at_ms: post.created_at_ms,
+                ..PostCreated::default()
             })
         };
         let event = Event { id: self.ids.mint().unwrap(), compose: &compose };
-        let post = NewPost { id: self.ids.mint().unwrap(), author, text: "hello".to_owned(), key: None };
+        let post = NewPost::of_text(self.ids.mint().unwrap(), author, "hello");
         self.stores.ledger.posts.create(post, event).await.unwrap().id
     }
 

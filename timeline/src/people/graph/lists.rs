@@ -8,7 +8,8 @@ use chassis::{Error, Reason, page::PageLimit};
 use proto::UserId;
 use store::ledger::{List, Listed, Relationship};
 
-use super::{Graph, cursor::Cursor};
+use super::Graph;
+use crate::cursor::Cursor;
 
 /// How many people may be asked about at once.
 pub(in crate::people) const RELATIONSHIPS_MAX: usize = 200;

@@ -16,14 +16,16 @@ use proto::{
 };
 use store::ledger::{List, Pair, Relationship, Wish};
 
-use crate::people::{
-    graph::{
-        Graph,
-        cursor::Cursor,
-        lists::{ListPage, RELATIONSHIPS_MAX},
-        remote::{Origin, RemoteHandle, RemoteId},
+use crate::{
+    cursor::Cursor,
+    people::{
+        graph::{
+            Graph,
+            lists::{ListPage, RELATIONSHIPS_MAX},
+            remote::{Origin, RemoteHandle, RemoteId},
+        },
+        name::DisplayName,
     },
-    name::DisplayName,
 };
 
 const YEAR_MS: i64 = 366 * 24 * 60 * 60 * 1000;

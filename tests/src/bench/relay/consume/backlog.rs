@@ -86,6 +86,7 @@ impl Post {
             author_id: author.to_string(),
             text: text.clone(),
             created_at_ms,
+            ..PostCreated::default()
         });
         let version = created_at_ms * 1000;
         let event_id = EventId::new(id).expect("an id of an event");

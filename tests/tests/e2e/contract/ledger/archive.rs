@@ -1,6 +1,6 @@
 //! The ledger's tables as an archive.
 
-use store::archive::{PublicPage, Scope};
+use store::archive::{ArchivedPost, PublicPage, Scope};
 
 use super::{World, open};
 
@@ -17,7 +17,7 @@ async fn an_authors_posts_are_paged_to_the_oldest(world: World) {
     let [ada, lin] = world.people(2).await[..] else { unreachable!() };
     let mut written = Vec::new();
     for number in 0..5 {
-        written.push(world.post(ada, &format!("post {number}")).await.unwrap());
+        written.push(ArchivedPost::from(&world.post(ada, &format!("post {number}")).await.unwrap()));
         world.post(lin, "another").await.unwrap();
     }
     written.reverse();
@@ -33,7 +33,7 @@ async fn all_posts_are_paged_to_the_oldest(world: World) {
     let people = world.people(2).await;
     let mut written = Vec::new();
     for number in 0..5 {
-        written.push(world.post(people[number % 2], "one of many").await.unwrap());
+        written.push(ArchivedPost::from(&world.post(people[number % 2], "one of many").await.unwrap()));
     }
     written.reverse();
     let public = &world.archive.public_posts;

@@ -1,13 +1,13 @@
 //! No change forgets its event: every method of the ledger that takes one is made here, and must be. And whatever writes a
 //! table of the truth writes an event beside it.
 
-use std::{collections::BTreeSet, fs, future::Future, path::Path};
+use std::{collections::BTreeSet, fs, future::Future, path::Path, time::Duration};
 
 use prost::Message as _;
 use proto::{PostId, UserId, freshet::event::v1::Envelope};
 use store::{
     Error, Shard,
-    ledger::{OutboxRow, OwnAccount, ProfileChange},
+    ledger::{OutboxRow, OwnAccount, PostChange, ProfileChange, Tie},
 };
 use tests::tools::root;
 
@@ -21,7 +21,8 @@ store_contract!(open: [
 });
 
 /// Tables that others derive nothing from: what is written there needs no event.
-const CARRY_NO_TRUTH: [&str; 12] = [
+const CARRY_NO_TRUTH: [&str; 13] = [
+    "jobs",
     "user_counters",
     "archive_fills",
     "install",
@@ -65,7 +66,14 @@ changes! {
     "FollowRequests::reject" = rejections,
     "RemoteAuthors::upsert" = remote_authors,
     "Posts::create" = posts,
+    "Posts::update" = edits,
+    "Posts::delete" = deletions_of_posts,
     "Posts::like" = likes,
+    "Posts::unlike" = unlikes,
+    "Modes::settle" = settled_modes,
+    "Departures::end_ties" = ends_of_ties,
+    "Departures::end_likes" = ends_of_likes,
+    "Departures::delete_posts" = ends_of_posts,
 }
 
 async fn sign_ups(world: &World) {
@@ -231,6 +239,84 @@ async fn likes(world: &World) {
     assert!(second > first, "{second} after {first}");
     assert_eq!(writes_nothing(world, world.like(ada, post)).await.unwrap().count, 2);
     writes_nothing(world, world.like(ada, PostId::new(UNKNOWN).unwrap())).await.expect_err("no such post");
+}
+
+async fn edits(world: &World) {
+    let ada = world.people(1).await[0];
+    let post = world.post(ada, "first").await.unwrap();
+    let says = |text: &str| PostChange { text: Some(text.to_owned()), ..PostChange::default() };
+    let key = |post: &store::ledger::Post| post.author.to_string();
+    let (edited, first) = writes(world, ["post.updated", "posts"], key, world.edit(&post, says("second"))).await;
+    assert_eq!((edited.version, first > post.version), (first, true));
+    let (_, second) = writes(world, ["post.updated", "posts"], key, world.edit(&edited, says("third"))).await;
+    assert!(second > first, "{second} after {first}");
+    writes_nothing(world, world.edit(&edited, says("third"))).await.unwrap();
+    writes_nothing(world, world.edit(&edited, says("fourth"))).await.expect_err("an old version");
+}
+
+async fn deletions_of_posts(world: &World) {
+    let ada = world.people(1).await[0];
+    let post = world.post(ada, "hello").await.unwrap();
+    let key = |deleted: &store::ledger::Deleted| deleted.author.to_string();
+    let (_, version) = writes(world, ["post.deleted", "posts"], key, world.delete_post(ada, post.id)).await;
+    assert!(version > post.version, "{version} after {}", post.version);
+    assert!(!writes_nothing(world, world.delete_post(ada, post.id)).await.unwrap().changed);
+    writes_nothing(world, world.delete_post(ada, PostId::new(UNKNOWN).unwrap())).await.expect_err("no such post");
+}
+
+async fn unlikes(world: &World) {
+    let ada = world.people(1).await[0];
+    let post = world.post(ada, "hello").await.unwrap().id;
+    writes_nothing(world, world.unlike(ada, post)).await.unwrap();
+    let liked = world.like(ada, post).await.unwrap();
+    let key = |_: &store::ledger::Likes| post.to_string();
+    let (likes, version) = writes(world, ["post.unliked", "likes"], key, world.unlike(ada, post)).await;
+    assert_eq!((likes.count, version > liked.version), (0, true));
+    writes_nothing(world, world.unlike(ada, post)).await.unwrap();
+}
+
+async fn settled_modes(world: &World) {
+    let (star, _) = world.celebrity().await;
+    let job = loop {
+        let job = world.ledger.jobs.claim("a", Duration::from_secs(60)).await.unwrap().expect("a job");
+        if job.subject == star {
+            break job;
+        }
+    };
+    let kind = ["graph.mode_changed", "graph"];
+    let (settled, version) = writes(world, kind, |_| star.to_string(), world.settle(&job)).await;
+    assert!(settled && version > job.version);
+    assert!(!writes_nothing(world, world.settle(&job)).await.unwrap());
+}
+
+async fn ends_of_ties(world: &World) {
+    let [gone, lin] = world.people(2).await[..] else { unreachable!() };
+    world.follow(gone, lin).await.unwrap();
+    writes_nothing(world, world.end_ties(gone, Tie::Following, 2)).await.expect_err("someone who is there");
+    world.delete_account(gone).await.unwrap();
+    let key = |_: &_| gone.to_string();
+    writes(world, ["graph.unfollowed", "graph"], key, world.end_ties(gone, Tie::Following, 2)).await;
+    assert_eq!(writes_nothing(world, world.end_ties(gone, Tie::Following, 2)).await.unwrap(), 0);
+}
+
+async fn ends_of_posts(world: &World) {
+    let gone = world.people(1).await[0];
+    world.post(gone, "hello").await.unwrap();
+    writes_nothing(world, world.delete_posts(gone, 2)).await.expect_err("someone who is there");
+    world.delete_account(gone).await.unwrap();
+    writes(world, ["post.deleted", "posts"], |_| gone.to_string(), world.delete_posts(gone, 2)).await;
+    assert_eq!(writes_nothing(world, world.delete_posts(gone, 2)).await.unwrap(), 0);
+}
+
+async fn ends_of_likes(world: &World) {
+    let [gone, lin] = world.people(2).await[..] else { unreachable!() };
+    let post = world.post(lin, "hello").await.unwrap().id;
+    let (_, first) = writes(world, ["post.liked", "likes"], |_| post.to_string(), world.like(gone, post)).await;
+    world.delete_account(gone).await.unwrap();
+    let ended = world.end_likes(gone, 2);
+    let (_, second) = writes(world, ["post.unliked", "likes"], |_| post.to_string(), ended).await;
+    assert!(second > first, "{second} after {first}");
+    assert_eq!(writes_nothing(world, world.end_likes(gone, 2)).await.unwrap(), 0);
 }
 
 /// The call succeeds and writes one event, with this type and topic and with the key that its answer tells. Gives the

@@ -9,7 +9,7 @@ use proto::{
 };
 use store::{
     Error, Shard,
-    ledger::{Event, Lease, NewPost, Post, Share},
+    ledger::{Event, Lease, NewPost, Share, Viewer, Written},
 };
 use tests::{servers::Adapter, sql::Sql, wait};
 
@@ -75,17 +75,17 @@ async fn only_leases_that_stand_are_marked(world: World) {
 
 async fn an_event_with_an_old_id_is_refused(world: World) {
     let ada = world.people(1).await[0];
-    let compose = |_: &Post| unreachable!("no event is written");
+    let compose = |_: &Written| unreachable!("no event is written");
     let minted = |ago_ms| {
         let ms = clock::System.unix_ms() - ago_ms - EPOCH_UNIX_MS;
         EventId::new(ms << (WRITER_BITS + SEQUENCE_BITS)).unwrap()
     };
-    let new = NewPost { id: world.id(), author: ada, text: "late".into(), key: None };
+    let new = NewPost::of_text(world.id(), ada, "late");
     let late = world.ledger.posts.create(new.clone(), Event { id: minted(AGE_MS + 1), compose: &compose }).await;
     assert!(matches!(late, Err(Error::Unavailable { .. })), "{late:?}");
-    assert_eq!(world.ledger.posts.batch(&[new.id]).await.unwrap(), []);
+    assert_eq!(world.ledger.posts.batch(Viewer::Person(ada), &[new.id]).await.unwrap(), []);
     assert_eq!(world.rows().await.len(), 1);
-    let compose = |_: &Post| proto::freshet::event::v1::envelope::Payload::PostCreated(Default::default());
+    let compose = |_: &Written| proto::freshet::event::v1::envelope::Payload::PostCreated(Default::default());
     world.ledger.posts.create(new, Event { id: minted(AGE_MS - 2_000), compose: &compose }).await.unwrap();
 }
 

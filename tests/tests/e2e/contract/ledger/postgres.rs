@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use std::{collections::HashSet, time::Duration};
 use store::{
     Error, Shard,
-    ledger::{Lease, Ledger, Share, WriterTerms},
+    ledger::{Lease, Ledger, Share, Viewer, WriterTerms},
 };
 use tests::{
     servers::{self, Adapter},
@@ -172,7 +172,7 @@ async fn connections_that_the_server_ended_are_replaced() {
         Err(other) => panic!("{other}"),
     })
     .await;
-    assert_eq!(world.ledger.posts.batch(&[post]).await.unwrap().len(), 1);
+    assert_eq!(world.ledger.posts.batch(Viewer::Stranger, &[post]).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

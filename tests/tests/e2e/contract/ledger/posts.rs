@@ -2,7 +2,10 @@
 
 use futures_util::future::join_all;
 use proto::{PostId, UserId, freshet::event::v1::envelope::Payload};
-use store::{Entity, Error, ledger::Likes};
+use store::{
+    Entity, Error,
+    ledger::{Likes, Viewer},
+};
 
 use super::{World, open};
 
@@ -22,11 +25,11 @@ async fn a_post_is_kept_as_it_was_written(world: World) {
     let ada = world.people(1).await[0];
     let text = "héllo \u{1f30a}\n'; DROP TABLE posts; --";
     let post = world.post(ada, text).await.unwrap();
-    assert_eq!((post.author, post.text.as_str(), post.created_at_ms), (ada, text, post.id.unix_ms()));
+    assert_eq!((post.author, post.content.text.as_str(), post.created_at_ms), (ada, text, post.id.unix_ms()));
     let other = world.post(ada, "another").await.unwrap();
     let posts = &world.ledger.posts;
-    assert_eq!(posts.batch(&[]).await.unwrap(), []);
-    let mut found = posts.batch(&[other.id, PostId::new(1).unwrap(), post.id]).await.unwrap();
+    assert_eq!(posts.batch(Viewer::Stranger, &[]).await.unwrap(), []);
+    let mut found = posts.batch(Viewer::Stranger, &[other.id, PostId::new(1).unwrap(), post.id]).await.unwrap();
     found.sort_by_key(|post| post.id);
     assert_eq!(found, [post, other]);
     assert_eq!(world.events("post.created").await.len(), 2);
@@ -48,7 +51,7 @@ async fn likes_at_once_are_counted_exactly(world: World) {
     // Everyone likes it three times, all at once.
     let all = join_all(people.iter().cycle().take(36).map(|user| world.like(*user, post))).await;
     assert!(all.iter().all(Result::is_ok), "{all:?}");
-    let likes = world.ledger.posts.batch(&[post]).await.unwrap()[0].likes;
+    let likes = world.ledger.posts.batch(Viewer::Stranger, &[post]).await.unwrap()[0].likes;
     assert_eq!(likes.count, 12);
     let mut events = world.events("post.liked").await;
     events.sort_by_key(|event| event.version);

@@ -15,6 +15,8 @@ sets_contract!({
     what_was_learnt_too_long_ago_is_refused,
     a_follow_ends_unfollowed_and_brings_the_posts_in_one_step,
     a_scrub_runs_only_while_its_version_stands,
+    who_is_pushed_again_brings_the_posts_in_one_step,
+    a_home_is_removed_with_its_states_and_its_build,
     states_at_once_end_with_the_newest,
 });
 
@@ -125,6 +127,39 @@ async fn a_scrub_runs_only_while_its_version_stands(sets: Sets) {
     sets.authors.scrub(follow(7, 8)).await.unwrap();
     assert_eq!(home(&sets, user(READER)).await, [of(7, 3), of(8, 2)], "followed again");
     sets.authors.scrub(FollowVersion { reader: user(99), author: user(7), version: 6 }).await.unwrap();
+}
+
+async fn who_is_pushed_again_brings_the_posts_in_one_step(sets: Sets) {
+    let (reader, all) = (user(READER), Coverage::TO_THE_BEGINNING);
+    build(&sets, reader, &[], all).await;
+    set(&sets, &[state(7, Special::Pull, true, 5)]).await;
+    let pushed = |version| [state(7, Special::Pull, false, version)];
+    sets.homes.merge_with(reader, &pushed(4), &[of(7, 1)], all, soon()).await.unwrap();
+    assert_eq!(home(&sets, reader).await, [], "the author crossed again since");
+    for _ in 0..2 {
+        sets.homes.merge_with(reader, &pushed(6), &[of(7, 1), of(7, 2)], all, soon()).await.unwrap();
+        assert_eq!((home(&sets, reader).await, states(&sets, reader).await), (vec![of(7, 2), of(7, 1)], vec![]));
+    }
+    // A follow of someone who is merged at read says both in one step.
+    let followed = [state(8, Special::Unfollowed, false, 3), state(8, Special::Pull, true, 2)];
+    sets.homes.merge_with(reader, &followed, &[], all, soon()).await.unwrap();
+    assert_eq!(states(&sets, reader).await, [state(8, Special::Pull, true, 2)]);
+    let late = sets.homes.merge_with(reader, &pushed(7), &[], all, now_ms() - 1).await.unwrap_err();
+    assert!(matches!(late, Error::Unavailable { .. }), "{late}");
+}
+
+async fn a_home_is_removed_with_its_states_and_its_build(sets: Sets) {
+    let reader = user(READER);
+    build(&sets, reader, &[of(7, 1)], Coverage::TO_THE_BEGINNING).await;
+    set(&sets, &[state(7, Special::Muted, true, 5)]).await;
+    sets.homes.remove(reader).await.unwrap();
+    assert_eq!(sets.homes.page(reader, None, ALL).await.unwrap(), None);
+    let Build::Mine(token) = sets.homes.begin_build(reader).await.unwrap() else { panic!("there is a home") };
+    sets.homes.remove(reader).await.unwrap();
+    assert!(!sets.homes.finish_build(reader, token, &[], Coverage::TO_THE_BEGINNING, &[]).await.unwrap());
+    build(&sets, reader, &[], Coverage::TO_THE_BEGINNING).await;
+    assert_eq!(states(&sets, reader).await, [], "nothing is left of the earlier ones");
+    sets.homes.remove(user(2)).await.unwrap();
 }
 
 async fn states_at_once_end_with_the_newest(sets: Sets) {

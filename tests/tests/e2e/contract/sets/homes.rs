@@ -19,6 +19,7 @@ sets_contract!({
     the_coverage_never_falls,
     a_page_goes_on_exactly_below_an_id,
     a_push_that_comes_too_late_is_refused,
+    what_is_taken_out_is_gone_from_every_home_and_nothing_else_is,
 });
 
 async fn a_push_reaches_the_homes_that_exist(sets: Sets) {
@@ -180,4 +181,28 @@ async fn a_push_that_comes_too_late_is_refused(sets: Sets) {
     let refused = sets.homes.push(&to(&[user(1)], entry(1, 0)), now_ms() - 1000).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
     assert!(home(&sets, user(1)).await.is_empty());
+}
+
+async fn what_is_taken_out_is_gone_from_every_home_and_nothing_else_is(sets: Sets) {
+    let readers: Vec<_> = (1..=300).map(user).collect();
+    for reader in &readers[..299] {
+        build(&sets, *reader, &[entry(1, 0), entry(2, 0)], Coverage::down_to(entry(1, 0).id)).await;
+    }
+    for _ in 0..2 {
+        sets.homes.take_out(&readers, entry(1, 0)).await.unwrap();
+    }
+    sets.homes.take_out(&[], entry(2, 0)).await.unwrap();
+    for reader in &readers[..299] {
+        assert_eq!(home(&sets, *reader).await, [entry(2, 0)]);
+        assert_eq!(coverage(&sets, *reader).await, Coverage::down_to(entry(1, 0).id));
+    }
+    assert_eq!(sets.homes.page(readers[299], None, ALL).await.unwrap(), None, "it makes no home");
+    // The last entry goes, and the home stays one.
+    sets.homes.take_out(&readers[..1], entry(2, 0)).await.unwrap();
+    assert!(home(&sets, readers[0]).await.is_empty());
+
+    sets.recents.push(&[entry(1, 0), entry(2, 0)]).await.unwrap();
+    sets.recents.take_out(entry(1, 0)).await.unwrap();
+    sets.recents.take_out(entry(3, 0)).await.unwrap();
+    assert_eq!(sets.recents.newest(user(7), ALL).await.unwrap(), [entry(2, 0)]);
 }

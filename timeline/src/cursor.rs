@@ -9,12 +9,12 @@ const NUMBER_DIGITS: usize = 16;
 
 /// Where a page goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::people) struct Cursor(pub(super) Place);
+pub(crate) struct Cursor(pub(crate) Place);
 
 /// What was given is no cursor.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is no cursor: pass next_cursor of an earlier page as it is, or leave it out")]
-pub(in crate::people) struct InvalidCursor;
+pub(crate) struct InvalidCursor;
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
