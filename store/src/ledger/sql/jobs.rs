@@ -19,7 +19,8 @@ impl Jobs for SqlLedger {
     async fn claim(&self, owner: &str, ttl: Duration) -> Result<Option<Job>, Error> {
         // A look first: it costs less than a claim that finds nothing.
         let now_us = self.now_us().await?;
-        let free = sqlx::query("SELECT 1 FROM jobs WHERE expires_us <= $1 LIMIT 1").bind(now_us);
+        let free = format!("SELECT 1 FROM jobs WHERE expires_us <= $1 AND {} LIMIT 1", is_known());
+        let free = sqlx::query(sqlx::AssertSqlSafe(free)).bind(now_us);
         if self.answered(free.fetch_optional(self.reader())).await?.is_none() {
             return Ok(None);
         }
@@ -54,7 +55,9 @@ impl SqlLedger {
         // Who finds a job locked takes another one instead of waiting for it.
         let query = format!(
             "UPDATE jobs SET owner = $1, epoch = epoch + 1, expires_us = $2, turn_us = $3 WHERE id = \
-                 (SELECT id FROM jobs WHERE expires_us <= $3 ORDER BY turn_us, id LIMIT 1{LOCK_FREE_ROW}) RETURNING *"
+                 (SELECT id FROM jobs WHERE expires_us <= $3 AND {} ORDER BY turn_us, id LIMIT 1{LOCK_FREE_ROW}) \
+             RETURNING *",
+            is_known()
         );
         let row = sqlx::query(sqlx::AssertSqlSafe(query))
             .bind(owner)
@@ -118,6 +121,12 @@ pub(super) async fn end_job(change: &mut Change, job: &Job) -> Result<bool, Erro
         .bind(change.now_us);
     let ended = ended.execute(&mut *change.transaction).await.map_err(failed)?;
     Ok(ended.rows_affected() > 0)
+}
+
+/// A job of a newer release is left to its pods.
+fn is_known() -> String {
+    let kinds = JobKind::ALL.map(|kind| format!("'{}'", kind.name()));
+    format!("kind IN ({})", kinds.join(", "))
 }
 
 fn job(row: &Row) -> Result<Job, Error> {

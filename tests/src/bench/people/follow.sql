@@ -21,5 +21,6 @@ INSERT INTO outbox (shard, topic, key, type, payload, traceparent, created_at_ms
         CAST(:now_us AS BIGINT) / 1000);
 UPDATE user_counters SET following = following + CASE WHEN user_id = :from THEN 1 ELSE 0 END,
         followers = followers + CASE WHEN user_id = :to THEN 1 ELSE 0 END
-    WHERE user_id IN (:from, :to) AND (user_id <> :from OR following < 7500);
+    WHERE user_id IN (:from, :to) AND (user_id <> :from OR following < 7500)
+    RETURNING user_id, followers, mode, mode_version;
 COMMIT;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use store::ledger::JobKind;
-use tests::wait;
+use tests::{sql::Sql, wait};
 
 use super::{World, open};
 
@@ -16,6 +16,7 @@ store_contract!(open: [
     a_job_is_ones_at_a_time_and_goes_on_from_its_checkpoint,
     a_lease_that_ran_out_writes_nothing_any_more,
     jobs_come_in_turn,
+    a_job_of_a_newer_release_is_left_to_it,
 });
 
 const LONG: Duration = Duration::from_secs(60);
@@ -95,4 +96,17 @@ async fn jobs_come_in_turn(world: World) {
         assert_ne!(job.subject, put_off.subject, "what is put off holds up nobody");
         assert!(jobs.advance(&job, job.step).await.unwrap());
     }
+}
+
+async fn a_job_of_a_newer_release_is_left_to_it(world: World) {
+    let jobs = &world.ledger.jobs;
+    let gone = world.someone_gone().await;
+    let newer = "INSERT INTO jobs (kind, subject, version, turn_us, created_at_ms) \
+                 SELECT 'polish', subject, version, 0, created_at_ms FROM jobs";
+    Sql::connect(&world.url).await.run(newer).await;
+    let job = jobs.claim("a", LONG).await.unwrap().expect("the job that is known");
+    assert_eq!((job.kind, job.subject), (JobKind::CleanUp, gone));
+    assert!(jobs.finish(&job).await.unwrap());
+    assert_eq!(jobs.claim("a", LONG).await.unwrap(), None);
+    assert_eq!(jobs.waiting().await.unwrap(), 1, "whoever knows it will do it");
 }
