@@ -3,7 +3,9 @@
 
 mod outbox;
 mod people;
+mod posts;
 mod relay;
+mod timeline;
 
 use std::{fmt, fs, process::ExitCode};
 
@@ -67,10 +69,13 @@ async fn measure(named: &[&str]) -> Vec<(&'static str, Report)> {
     match named {
         ["outbox"] => vec![("outbox", outbox::measure().await)],
         ["people"] => vec![("people", people::measure().await)],
+        ["posts"] => vec![("posts", posts::measure().await)],
         ["relay"] => vec![(RELAY[0], relay::measure().await), (RELAY[1], relay::consume::measure().await)],
         ["relay", "publish"] => vec![(RELAY[0], relay::measure().await)],
         ["relay", "consume"] => vec![(RELAY[1], relay::consume::measure().await)],
-        other => panic!("there is nothing called {other:?}: outbox, people, relay, relay publish, relay consume"),
+        other => {
+            panic!("there is nothing called {other:?}: outbox, people, posts, relay, relay publish, relay consume")
+        }
     }
 }
 

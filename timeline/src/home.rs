@@ -12,7 +12,7 @@ use proto::{EntryId, UserId};
 use store::{
     Stores,
     ledger::{Accounts, AuthorMode, Modes, Posts, Relations, Viewer},
-    sets::{Build, Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, Page, Special},
+    sets::{AuthorState, Build, Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, Page, Special},
 };
 
 use crate::sight::{Seen, Sight};
@@ -151,7 +151,8 @@ impl Homes {
     fn merged(&self, page: &Page) -> Vec<UserId> {
         let now = self.clock.unix_ms();
         let hides = |author: UserId| page.authors.iter().any(|state| state.author == author && state.hides_at(now));
-        let merged = page.authors.iter().filter(|state| state.special == Special::Pull).map(|state| state.author);
+        let is_merged = |state: &&AuthorState| state.special == Special::Pull && now < state.until_ms;
+        let merged = page.authors.iter().filter(is_merged).map(|state| state.author);
         merged.filter(|author| !hides(*author)).collect()
     }
 

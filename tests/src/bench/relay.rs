@@ -17,7 +17,7 @@ use proto::{
     id::{EPOCH_UNIX_MS, SEQUENCE_BITS, WRITER_BITS},
 };
 use store::{Shard, Stores, event_log::Record, migrate::Mode, shard::SHARDS_DEFAULT};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Statement};
 
 use super::{Goal, Report, median};
 use crate::servers::{self, Adapter};
@@ -129,14 +129,16 @@ fn setting<'a>(settings: &'a [(&'static str, String)], key: &str) -> &'a str {
     &settings.iter().find(|(name, _)| *name == key).expect("a setting").1
 }
 
-/// Writes events into the outbox, in one transaction.
-async fn insert(client: &Client, events: &[Record]) {
+/// Takes shards, keys, payloads, a trace and the time.
+const INSERT: &str = "INSERT INTO outbox (shard, topic, key, type, payload, traceparent, created_at_ms) \
+    SELECT shard, 'posts', key, 'post.created', payload, $4, $5 \
+    FROM unnest($1::BIGINT[], $2::TEXT[], $3::BYTEA[]) AS events (shard, key, payload)";
+
+/// Writes events into the outbox, in one transaction, by [`INSERT`].
+async fn insert(client: &Client, prepared: &Statement, events: &[Record]) {
     let shards: Vec<_> = events.iter().map(|event| i64::from(event.partition.0)).collect();
     let keys: Vec<_> = events.iter().map(|event| event.key.as_str()).collect();
     let payloads: Vec<_> = events.iter().map(|event| event.payload.as_ref()).collect();
-    let statement = "INSERT INTO outbox (shard, topic, key, type, payload, traceparent, created_at_ms) \
-         SELECT shard, 'posts', key, 'post.created', payload, $4, $5 \
-         FROM unnest($1::BIGINT[], $2::TEXT[], $3::BYTEA[]) AS events (shard, key, payload)";
     let (traceparent, now_ms) = (&events[0].traceparent, clock::System.unix_ms());
-    client.execute(statement, &[&shards, &keys, &payloads, traceparent, &now_ms]).await.expect("rows");
+    client.execute(prepared, &[&shards, &keys, &payloads, traceparent, &now_ms]).await.expect("rows");
 }

@@ -10,13 +10,16 @@ use store::{
     Stores,
     archive::PostsByAuthor,
     ledger::{AuthorMode, Event, Graph, GraphChange, Job, JobKind, Modes},
-    sets::{Authors, Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, STATE_WRITE_MS_MAX},
+    sets::{AuthorState, Authors, Coverage, Entry, HOME_MEMBERS_KEPT, HomeTimelines, STATE_WRITE_MS_MAX},
 };
 
 use super::Next;
 
 /// Followers a chunk.
 const CHUNK_FOLLOWERS: u32 = 500;
+/// For how long an author who is pushed again is merged at read all the same. A post that the archive had too late for this job
+/// is pushed by the relay a moment later: who has seen it by then must not miss it in between.
+const MERGED_ON_MS: i64 = 10_000;
 /// How many homes are told at the same time.
 const AT_ONCE: usize = 32;
 
@@ -68,7 +71,7 @@ impl Crossings {
         Ok(marks.buffer_unordered(AT_ONCE).try_collect().await?)
     }
 
-    /// The posts come into the home, and are no longer merged at read, in one step. They are read after the author has fallen:
+    /// The posts come into the home, and are soon no longer merged at read, in one step. They are read after the author has fallen:
     /// what the archive does not have by then, the relay pushes when it comes, because it looks at the mode once more.
     async fn merge(&self, mode: AuthorMode, readers: &[UserId], not_after: i64) -> Result<(), Error> {
         let wanted = HOME_MEMBERS_KEPT - 1;
@@ -79,7 +82,7 @@ impl Crossings {
             _ => Coverage::TO_THE_BEGINNING,
         };
         let entries: Vec<_> = posts.iter().map(|post| Entry { id: post.id.into(), author: post.author }).collect();
-        let state = [mode.state()];
+        let state = [AuthorState { until_ms: self.clock.unix_ms() + MERGED_ON_MS, ..mode.state() }];
         let merges = stream::iter(readers.to_vec())
             .map(|reader| self.homes.merge_with(reader, &state, &entries, complete_to, not_after));
         Ok(merges.buffer_unordered(AT_ONCE).try_collect().await?)

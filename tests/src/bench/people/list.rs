@@ -5,7 +5,7 @@ use std::time::Duration;
 use proto::freshet::user::v1::ListFollowersRequest;
 use tokio::time::Instant;
 
-use super::{Bench, user};
+use super::super::timeline::{Timeline, user};
 use crate::grpc::Client;
 
 pub(super) const FEW: i64 = 100;
@@ -34,16 +34,14 @@ struct Scroll {
     took: Vec<Duration>,
 }
 
-pub(super) async fn measure(bench: &Bench) -> Pages {
-    bench.sign_up(FOLLOWERS_FIRST..FOLLOWERS_FIRST + MANY).await;
-    bench.sign_up(OF_FEW..VIEWER + 1).await;
+pub(super) async fn measure(timeline: &Timeline) -> Pages {
+    timeline.sign_up(FOLLOWERS_FIRST..FOLLOWERS_FIRST + MANY).await;
+    timeline.sign_up(OF_FEW..VIEWER + 1).await;
     for (owner, followers) in [(OF_FEW, FEW), (OF_MANY, MANY)] {
-        follow_all(bench, owner, followers).await;
+        follow_all(timeline, owner, followers).await;
     }
-    for tidying in ["VACUUM ANALYZE", "CHECKPOINT"] {
-        bench.raw.batch_execute(tidying).await.expect(tidying);
-    }
-    let client = bench.client();
+    timeline.tidy_up().await;
+    let client = timeline.client();
     let [mut few, mut many] = [OF_FEW, OF_MANY].map(|owner| Scroll { owner, cursor: None, took: Vec::new() });
     for _ in 0..WARM_UP_PAGES + PAGES {
         few.next(&client).await;
@@ -52,12 +50,12 @@ pub(super) async fn measure(bench: &Bench) -> Pages {
     Pages { of_few: few.median(), of_many: many.median() }
 }
 
-async fn follow_all(bench: &Bench, owner: i64, followers: i64) {
+async fn follow_all(timeline: &Timeline, owner: i64, followers: i64) {
     let follows = "INSERT INTO follows (follower, followee, active, version) \
                    SELECT $1 + place, $2, TRUE, place + 1 FROM generate_series(0, $3::BIGINT - 1) AS place";
-    bench.raw.execute(follows, &[&FOLLOWERS_FIRST, &owner, &followers]).await.expect("follows");
+    timeline.raw.execute(follows, &[&FOLLOWERS_FIRST, &owner, &followers]).await.expect("follows");
     let count = "UPDATE user_counters SET followers = $2 WHERE user_id = $1";
-    bench.raw.execute(count, &[&owner, &followers]).await.expect("a counter");
+    timeline.raw.execute(count, &[&owner, &followers]).await.expect("a counter");
 }
 
 impl Scroll {

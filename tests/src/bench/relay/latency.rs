@@ -21,7 +21,7 @@ use store::{
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_postgres::Client;
 
-use super::{Bench, events, insert, setting};
+use super::{Bench, INSERT, events, insert, setting};
 
 const WRITERS: usize = 4;
 /// How often each of them commits.
@@ -97,11 +97,12 @@ pub(super) async fn measure(bench: &Bench, per_second: f64) -> Latency {
 /// One writer's commits, in its own session.
 async fn write(url: &str, journal: &Journal, writer: usize, each: usize) {
     let client = super::super::connect(url).await;
+    let prepared = client.prepare(INSERT).await.expect("a statement");
     let mut due = interval(COMMIT_EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Burst);
     for (chunk, events) in journal.events.chunks(each).enumerate().filter(|(chunk, _)| chunk % WRITERS == writer) {
         due.tick().await;
-        insert(&client, events).await;
+        insert(&client, &prepared, events).await;
         let now = Instant::now();
         for committed in &journal.committed[chunk * each..][..events.len()] {
             committed.set(now).expect("an event is committed once");
@@ -112,9 +113,10 @@ async fn write(url: &str, journal: &Journal, writer: usize, each: usize) {
 
 /// Tells the relay of commits, one NOTIFY for many.
 async fn tell(client: &Client, journal: &Journal) {
+    let notify = client.prepare("SELECT pg_notify('freshet_outbox', 'bench')").await.expect("a statement");
     while !journal.done.load(Ordering::Acquire) || journal.dirty.load(Ordering::Acquire) {
         if journal.dirty.swap(false, Ordering::AcqRel) {
-            client.batch_execute("SELECT pg_notify('freshet_outbox', 'bench')").await.expect("a NOTIFY");
+            client.execute(&notify, &[]).await.expect("a NOTIFY");
             sleep(NOTIFY_EVERY).await;
         } else {
             sleep(Duration::from_micros(200)).await;

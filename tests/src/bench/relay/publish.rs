@@ -7,15 +7,16 @@ use relay::Publisher;
 use store::{Shard, event_log::Record, ledger::ReadFrom, shard::SHARDS_DEFAULT};
 use tokio::time::Instant;
 
-use super::{Bench, insert};
+use super::{Bench, INSERT, insert};
 
 const INSERT_ROWS: usize = 10_000;
 const POLL: Duration = Duration::from_millis(5);
 
 /// Events a second, from the publisher's start until the last row is acknowledged and removed.
 pub(super) async fn pace(bench: &Bench, events: &[Record]) -> f64 {
+    let prepared = bench.raw.prepare(INSERT).await.expect("a statement");
     for chunk in events.chunks(INSERT_ROWS) {
-        insert(&bench.raw, chunk).await;
+        insert(&bench.raw, &prepared, chunk).await;
     }
     let (stop, publisher) = (Stop::new(), Publisher::new("bench", &bench.stores));
     let (outbox, shards) = (

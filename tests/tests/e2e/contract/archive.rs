@@ -30,25 +30,32 @@ struct Opened {
 
 /// A ledger with two people in it, and an archive that is filled from it: what is read comes from the archive.
 async fn open(adapter: Adapter) -> Option<Opened> {
-    let mut opened = open_unfilled(adapter).await?;
+    Some(filled(open_unfilled(adapter).await?).await)
+}
+
+async fn filled(mut opened: Opened) -> Opened {
     for author in [ADA, LIN] {
         opened.sign_up(author).await;
     }
     opened.fill().await;
     opened.open_again().await;
-    Some(opened)
+    opened
 }
 
 async fn open_unfilled(adapter: Adapter) -> Option<Opened> {
     let data = tempfile::tempdir().expect("a folder");
     let settings = servers::settings(&[adapter], data.path()).await?;
+    Some(open_on(settings, data).await)
+}
+
+async fn open_on(settings: Vec<(&'static str, String)>, data: TempDir) -> Opened {
     let keyspace = settings.iter().find(|(key, _)| *key == "stores.namespace").expect("a namespace").1.clone();
     let config = servers::config(&settings);
     config.migrate(Mode::Apply).await.expect("a migration");
     let parts = servers::parts();
     let ledger = config.open_ledger(&parts).await.expect("a ledger");
     let archive = config.open_archive(&parts, &ledger).await.expect("an archive");
-    Some(Opened { archive, ledger, config, keyspace, _data: data })
+    Opened { archive, ledger, config, keyspace, _data: data }
 }
 
 store_contract!(open: [

@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use chassis::Stage;
+use futures_util::future::join_all;
 use store::{
     Error,
     archive::{Archive, Edge, Scope},
 };
-use tests::cql::Cql;
+use tests::{
+    cql::Cql,
+    proxy::{Proxy, Weather},
+    wait,
+};
 use tokio::time::Instant;
 
 use super::*;
@@ -128,4 +133,35 @@ async fn a_table_that_is_lost_alone_makes_another_archive() {
     Cql::connect().await.run(&format!("DROP TABLE {}.followers_by_user_bucket", opened.keyspace)).await;
     opened.config.migrate(Mode::Apply).await.unwrap();
     assert_ne!(filling.generation().await.unwrap(), before);
+}
+
+/// Far more at once than can be answered one after the other in the time that each may wait.
+const READS: usize = 20_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_is_away_the_ledger_answers_so_many_reads_at_a_time() {
+    let data = tempfile::tempdir().expect("a folder");
+    let Some(mut settings) = servers::settings(&[Adapter::Cassandra], data.path()).await else { return };
+    let (_, url) = settings.iter_mut().find(|(key, _)| *key == "stores.archive").expect("an archive");
+    let proxy = Proxy::in_front_of(url.trim_start_matches("scylla://").parse().expect("its address")).await;
+    *url = format!("scylla://{}", proxy.address());
+    settings.push(("stores.archive_fallback_reads_max", "1".to_owned()));
+    let opened = filled(open_on(settings, data).await).await;
+    let post = opened.write(ADA, 1).await;
+    let only_there = Post { id: id(2), ..post.clone() };
+    opened.add(&only_there, 1).await;
+    let newest = async |wanted: &Post| (opened.page(ADA, None, 1).await == [wanted.clone()]).then_some(());
+    wait::until("the archive is read", async || newest(&only_there).await).await;
+
+    proxy.set(Weather::Cut);
+    wait::until("the ledger is read", async || newest(&post).await).await;
+    let posts = &opened.archive.posts_by_author;
+    let (read, refused): (Vec<_>, Vec<_>) =
+        join_all((0..READS).map(|_| posts.page(user(ADA), None, 1))).await.into_iter().partition(Result::is_ok);
+    assert!(!read.is_empty() && !refused.is_empty(), "{} of {READS} were read", read.len());
+    let told = refused[0].as_ref().unwrap_err();
+    assert!(matches!(told, Error::Unavailable { store: "the archive", .. }), "{told}");
+
+    proxy.set(Weather::Clear);
+    wait::until("the archive is read again", async || newest(&only_there).await).await;
 }
