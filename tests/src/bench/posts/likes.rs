@@ -151,7 +151,7 @@ impl Session {
             count_if: prepare(&format!("{count} AND like_version = $3")).await,
             tell: prepare(
                 "INSERT INTO outbox (shard, topic, key, type, payload, traceparent, created_at_ms) \
-                 VALUES ($1 % 16, 'likes', CAST($1 AS TEXT), 'post.liked', convert_to(repeat('x', 110), 'UTF8'), \
+                 VALUES ($1::BIGINT % 16, 'likes', CAST($1::BIGINT AS TEXT), 'post.liked', convert_to(repeat('x', 110), 'UTF8'), \
                      repeat('t', 55), 0)",
             )
             .await,
